@@ -1,5 +1,5 @@
 //! Reads the structures of the kernels' files that the library may pass to kernels, and writes OUT_DIR/layouts.rs
-//! (`LAYOUTS`), to which `same_layout!` of src/backend/cuda/launch.rs compares the library's, and static assertions
+//! (`LAYOUTS`), to which `kernel_structs!` of src/backend/cuda/layouts.rs compares the library's, and static assertions
 //! for the CUDA compiler, so that both agree on what was read here.
 //!
 //! Nothing but std: the tests include this file.

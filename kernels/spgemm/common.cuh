@@ -171,7 +171,7 @@ template <class At> __device__ __forceinline__ void set_bit(uint32_t *words, At 
 // Overlap of the kernels of one phase, which take rows of different bins: they are independent of
 // each other but need everything before the phase. Each lets the next kernel begin when all its
 // blocks have begun, and ends after the previous one, so that what follows the last kernel follows
-// all of them. (`Beside` in src/backend/cuda/spgemm.)
+// all of them. (`Overlap` in src/backend/cuda/spgemm.)
 __device__ __forceinline__ void let_next_begin() {
     asm volatile("griddepcontrol.launch_dependents;");
 }

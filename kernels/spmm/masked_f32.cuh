@@ -16,8 +16,9 @@
 // Error of a row of n entries, with S = sum |a b| and eps = 2^-23. Assumptions about the MMA:
 // products of two bf16 are exact; the addends are truncated toward zero at no more than eps of the
 // largest one, and the sum, once more, at eps of itself. (What is known of V100, A100 and H100 is
-// better by up to two bits; src/backend/cuda/spmm/masked/tests.rs checks the bound.) Addends that
-// are 0 have no error: of a step only the row's own m entries count, with sum s.
+// better by up to two bits; src/backend/cuda/spmm/window/masked_tiles/product_tests.rs checks the
+// bound.) Addends that are 0 have no error: of a step only the row's own m entries count, with sum
+// s.
 // - Five MMAs of small products, onto a sum that begins at 0: at most (2 · 2^-8 + 2^-15) s in all,
 //   so their errors are below 5 (m + 2) eps · 2^-6.9 s = 0.042 (m + 2) eps s.
 // - The sixth adds the large products to that: (m + 1) eps s for the truncation of addends (m = 1:

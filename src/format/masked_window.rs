@@ -23,7 +23,7 @@
 //!   in `values`
 //!
 //! The inverse is `MaskedWindow::for_each_entry`. The CUDA backend builds the arrays on the device
-//! (src/backend/cuda/spmm/masked_window.rs), bit for bit as `MaskedWindow::build` does.
+//! (src/backend/cuda/spmm/window/masked_tiles.rs), bit for bit as `MaskedWindow::build` does.
 
 use std::ops::Range;
 use std::sync::Arc;

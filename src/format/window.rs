@@ -29,7 +29,7 @@
 //!   in `values`
 //!
 //! The inverse is `Window::for_each_entry`. The CUDA backend builds the arrays on the device
-//! (src/backend/cuda/spmm/window.rs), bit for bit as [`Window::build`] does.
+//! (src/backend/cuda/spmm/window/arrays.rs), bit for bit as [`Window::build`] does.
 
 pub mod statistics;
 

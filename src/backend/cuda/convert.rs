@@ -23,10 +23,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use self::device_wide::{Narrow, Pair, Wide, WideKeys};
+use self::values::Gather;
 use super::check::{blocks, PatternReport};
 use super::device::Device;
 use super::launch::{launch, Kernel};
-use super::memory::{self, DeviceBuffer, Numbers};
+use super::memory::{self, filled_members, DeviceBuffer, Fill, Numbers};
 use super::operand::{Rows, Widths};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::error::{Error, Result};
@@ -56,7 +57,7 @@ kernel_kinds! { "format/rows" {
 pub struct DeviceCsr {
     device: Arc<Device>,
     /// Kernel that gathers values through 64-bit positions.
-    gather: Kernel,
+    gather: Gather,
     conjugate: bool,
     rows: i64,
     cols: i64,
@@ -78,6 +79,27 @@ pub enum Positions {
     Kept(DeviceBuffer<u64>),
     /// The caller did not ask to keep them.
     Dropped,
+}
+
+impl Fill for Positions {
+    fn mark_filled(&mut self) {
+        if let Positions::Kept(positions) = self {
+            positions.mark_filled();
+        }
+    }
+}
+
+/// Positions that a layout needs to take new values from the user's array later. `None`: values will not be
+/// updated. `Some(None)`: entry i is value i of the user's array. `Some(Some(positions))`, for a copy: the
+/// positions say which value each entry is.
+pub type Origins<'a> = Option<Option<&'a Positions>>;
+
+/// Address of the positions; NULL if each entry has its own position in the user's array.
+pub fn origins_address(origins: Origins<'_>) -> Address {
+    match origins {
+        Some(Some(Positions::Kept(positions))) => positions.address(),
+        _ => Address::NULL,
+    }
 }
 
 /// Positions while a copy is being made.
@@ -132,7 +154,7 @@ impl DeviceCsr {
             Source::Kept(Numbers::Wide(positions)) => Positions::Kept(positions),
             Source::Kept(Numbers::Narrow(positions)) => Positions::Kept(tools.widen(&positions)?),
         };
-        let gather = values::gather(device, value_type, "64")?;
+        let gather = Gather::load(device, value_type, "64")?;
         let device = Arc::clone(device);
         let through = None;
         Ok(DeviceCsr { device, gather, conjugate, rows, cols, offsets, indices, values, positions, through })
@@ -176,13 +198,8 @@ impl DeviceCsr {
             Positions::Kept(positions) => positions.address(),
             Positions::Dropped => return Ok(false),
         };
-        let blocks = blocks(&self.device, nnz);
-        // SAFETY: the positions are nnz numbers inside the user's nnz values; the copy's array has nnz
-        // elements.
-        unsafe {
-            launch!(self.gather, blocks, 256, 0, cx.stream;
-                values, positions, nnz, i32::from(self.conjugate), self.values.address())?;
-        }
+        let to = (nnz, self.values.address());
+        self.gather.launch(cx, &self.device, (values, positions), self.conjugate, to)?;
         Ok(true)
     }
 
@@ -206,28 +223,13 @@ impl DeviceCsr {
         };
         let unordered = DeviceBuffer::<u8>::new(cx, self.values.bytes())?;
         gather(unordered.address())?;
-        // SAFETY: the positions are nnz numbers inside nnz values; the copy's array has nnz elements. The
-        // values are conjugated already.
-        unsafe {
-            launch!(self.gather, blocks(&self.device, nnz), 256, 0, cx.stream;
-                unordered.address(), through.address(), nnz, 0_i32, self.values.address())?;
-        }
+        // The values are conjugated already.
+        let from = (unordered.address(), through.address());
+        self.gather.launch(cx, &self.device, from, false, (nnz, self.values.address()))?;
         memory::synchronize(cx.stream)
     }
-
-    /// Records that no work on the buffers is pending: the stream has been waited for since `build`.
-    pub fn seal(&mut self) {
-        self.offsets.seal();
-        self.indices.seal();
-        self.values.seal();
-        if let Positions::Kept(positions) = &mut self.positions {
-            positions.seal();
-        }
-        if let Some(through) = &mut self.through {
-            through.seal();
-        }
-    }
 }
+filled_members!(DeviceCsr { offsets, indices, values, positions, through });
 
 /// Makes a copy of `rows` in another order: row r of the result is row `permutation[r]` of `rows`, with its
 /// entries in the same order; the result's positions refer to `rows.values`. `permutation` holds every row
@@ -258,7 +260,7 @@ pub fn permute_rows(
         unsafe {
             launch!(lengths, tools.blocks(permuted + 1), 256, 0, cx.stream;
                 rows.offsets, permutation.address(), permuted, offsets.address())?;
-            device_wide::exclusive_scan(cx, offsets.address(), offsets.address(), count)?;
+            device_wide::scan(cx, &offsets)?;
             launch!(fill, tiles(rows.nnz), 256, 0, cx.stream;
                 offsets.address(), rows.offsets, permutation.address(), rows.base, permuted, rows.nnz,
                 positions.address())?;
@@ -273,7 +275,7 @@ pub fn permute_rows(
     };
     Ok(DeviceCsr {
         device: Arc::clone(device),
-        gather: values::gather(device, value_type, "64")?,
+        gather: Gather::load(device, value_type, "64")?,
         conjugate: false,
         rows: permuted,
         cols: rows.cols,
@@ -577,7 +579,11 @@ impl Tools<'_> {
         DeviceBuffer<P::Position>: Into<Numbers>,
     {
         let shift = bits_of(shape.cols);
-        let (sorted, positions) = self.sorted::<P>(shape.nnz, self.key_bits(shape)?, keys)?;
+        let (cx, n) = (self.cx, shape.nnz as usize);
+        let (sorted, positions) =
+            device_wide::sorted::<P>(cx, n, self.key_bits(shape)?, |sorted, positions| {
+                keys(P::BITS, sorted, positions)
+            })?;
         self.offsets_of_keys(P::BITS[0], sorted.address(), shape, shift, 0, &offsets)?;
         let indices = DeviceBuffer::<i32>::new(self.cx, shape.nnz as usize)?;
         let kernel = COLUMNS_OF_KEYS.load(self.device, (P::BITS[0],))?;
@@ -601,35 +607,16 @@ impl Tools<'_> {
     where
         DeviceBuffer<P::Position>: Into<Numbers>,
     {
-        let (keys, positions) =
-            self.sorted::<P>(shape.nnz, bits_of(shape.rows), &|pair, keys, positions| {
-                self.keys_of_pairs(pair, rows, None, shape.nnz, 0, keys, positions)
-            })?;
+        let (cx, n) = (self.cx, shape.nnz as usize);
+        let (keys, positions) = device_wide::sorted::<P>(cx, n, bits_of(shape.rows), |keys, positions| {
+            self.keys_of_pairs(P::BITS, rows, None, shape.nnz, 0, keys, positions)
+        })?;
         self.offsets_of_keys(P::BITS[0], keys.address(), shape, 0, 0, &offsets)?;
         drop(keys);
         let source = Source::Kept(positions.into());
         let indices = DeviceBuffer::<i32>::new(self.cx, shape.nnz as usize)?;
         columns(&source, &indices)?;
         Ok(Sorted { offsets, indices, source })
-    }
-
-    /// Fills the arrays of keys and positions by calling `keys`, then sorts them.
-    #[allow(clippy::type_complexity)]
-    fn sorted<P: Pair>(
-        &self,
-        nnz: i64,
-        bits: u32,
-        keys: &dyn Fn([usize; 2], Address, Address) -> Result<()>,
-    ) -> Result<(DeviceBuffer<P::Key>, DeviceBuffer<P::Position>)> {
-        let n = nnz as usize;
-        let key_arrays = [DeviceBuffer::<P::Key>::new(self.cx, n)?, DeviceBuffer::new(self.cx, n)?];
-        let positions = [DeviceBuffer::<P::Position>::new(self.cx, n)?, DeviceBuffer::new(self.cx, n)?];
-        keys(P::BITS, key_arrays[0].address(), positions[0].address())?;
-        let [a, b] = &key_arrays;
-        let [c, d] = &positions;
-        let selected = device_wide::sort_pairs::<P>(self.cx, [a, b], [c, d], n, bits)?;
-        let (([a, b], [c, d]), second) = ((key_arrays, positions), selected == 1);
-        Ok(if second { (b, d) } else { (a, c) })
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -698,12 +685,8 @@ impl Tools<'_> {
         if matches!(source, Source::Identity) && !conjugate {
             return memory::copy(out, from, nnz as usize * value_type.size(), self.cx.stream);
         }
-        let kernel = values::gather(self.device, value_type, source.bits())?;
-        // SAFETY: every array has nnz elements, and positions are below nnz.
-        unsafe {
-            launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream;
-                from, source.address(), nnz, i32::from(conjugate), out)
-        }
+        let gather = Gather::load(self.device, value_type, source.bits())?;
+        gather.launch(self.cx, self.device, (from, source.address()), conjugate, (nnz, out))
     }
 
     fn widen(&self, positions: &DeviceBuffer<u32>) -> Result<DeviceBuffer<u64>> {

@@ -361,16 +361,16 @@ pub(super) use launch_early;
 /// first. Each begins when the last block of the preceding kernel has begun, and ends after it, so that work
 /// behind the last kernel waits for all of them. The kernels do both by instructions of their own
 /// (kernels/spgemm/common.cuh).
-pub struct Beside {
+pub struct Overlap {
     is_possible: bool,
     has_begun: Cell<bool>,
 }
 
-impl Beside {
+impl Overlap {
     /// Begins an empty sequence. Without `is_possible` ([`Kernel::is_of_90`]) the kernels run one after
     /// another.
     pub fn new(is_possible: bool) -> Self {
-        Beside { is_possible, has_begun: Cell::new(false) }
+        Overlap { is_possible, has_begun: Cell::new(false) }
     }
 
     /// Counts the next kernel, of so many blocks, and returns whether it may begin before the preceding one
@@ -380,20 +380,20 @@ impl Beside {
     }
 }
 
-/// Launches the next kernel of a [`Beside`] like [`launch`]; the grid is a number of blocks, or a pair of
+/// Launches the next kernel of a [`Overlap`] like [`launch`]; the grid is a number of blocks, or a pair of
 /// that and the blocks per cluster.
-macro_rules! launch_beside {
-    ($beside:expr, $kernel:expr, ($grid:expr, $cluster:expr), $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
+macro_rules! launch_overlapping {
+    ($overlap:expr, $kernel:expr, ($grid:expr, $cluster:expr), $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
         let (grid, cluster): (u32, u32) = ($grid, $cluster);
-        let how = ($beside.next(grid), cluster);
+        let how = ($overlap.next(grid), cluster);
         // Not `let`: arguments that are made here must live until the launch.
         match [$($crate::backend::cuda::launch::Argument::new(&$argument)),*] {
             arguments => $kernel.launch_as((grid, 1), $block, $shared, $stream, how, &arguments),
         }
     }};
-    ($beside:expr, $kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
+    ($overlap:expr, $kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
         let grid: u32 = $grid;
-        let early = $beside.next(grid);
+        let early = $overlap.next(grid);
         // Not `let`: arguments that are made here must live until the launch.
         match [$($crate::backend::cuda::launch::Argument::new(&$argument)),*] {
             arguments if early => $kernel.launch_early((grid, 1), $block, $shared, $stream, &arguments),
@@ -401,7 +401,7 @@ macro_rules! launch_beside {
         }
     }};
 }
-pub(super) use launch_beside;
+pub(super) use launch_overlapping;
 
 /// Launches like [`launch`], by [`Kernel::launch_cooperative`]; the grid is a number of blocks.
 macro_rules! launch_cooperative {

@@ -42,8 +42,28 @@ const fn is_same(a: &str, b: &str) -> bool {
     at == a.len() && at == b.len()
 }
 
-/// `same_layout!(Type = "file name" { member, … })` declares that a structure is a kernel parameter, and
-/// checks that its size and its members' offsets are those of the kernels' structure.
+/// `kernel_structs! { struct Type = "file name" { member: type, … } … }` declares structures that kernels take as
+/// parameters, and checks that their sizes and their members' offsets are those of the kernels' structures.
+macro_rules! kernel_structs {
+    ($(
+        $(#[$about:meta])*
+        $scope:vis struct $name:ident = $kernels:literal {
+            $($(#[$about_member:meta])* $member_scope:vis $member:ident: $ty:ty),* $(,)?
+        }
+    )*) => { $(
+        $(#[$about])*
+        #[derive(Clone, Copy)]
+        #[repr(C)]
+        $scope struct $name {
+            $($(#[$about_member])* $member_scope $member: $ty),*
+        }
+        $crate::backend::cuda::layouts::same_layout!($name = $kernels { $($member),* });
+    )* };
+}
+pub(super) use kernel_structs;
+
+/// `same_layout!(Type = "file name" { member, … })` declares that a structure is a kernel parameter, and makes
+/// the checks of [`kernel_structs!`], for a structure that is declared elsewhere.
 macro_rules! same_layout {
     ($name:ident = $kernels:literal { $($member:ident),* $(,)? }) => {
         $crate::backend::cuda::layouts::same_elements!($name = $kernels { $($member),* });

@@ -17,7 +17,7 @@ mod readback;
 mod tests;
 
 pub use numbers::Numbers;
-pub use readback::{fetch, Readback};
+pub use readback::Readback;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -327,8 +327,8 @@ impl RawMemory for CudaMemory {
 }
 
 /// Array in device memory, with uninitialized contents at first. Work of one stream fills it during analysis;
-/// [`DeviceBuffer::seal`] records that this work is done. A buffer that is dropped unsealed releases its
-/// memory behind that work, or waits for it where the memory is from the user's allocator.
+/// [`Fill::mark_filled`] records that this work is done. A buffer that is dropped before releases its memory
+/// behind that work, or waits for it where the memory is from the user's allocator.
 #[derive(Debug)]
 pub struct DeviceBuffer<T: Pod> {
     block: Block,
@@ -339,7 +339,7 @@ pub struct DeviceBuffer<T: Pod> {
 
 impl<T: Pod> DeviceBuffer<T> {
     /// Allocates memory for `len` elements from the call's allocator. The context must be current until the
-    /// buffer is sealed or dropped.
+    /// buffer is marked as filled or dropped.
     pub fn new(cx: &Context, len: usize) -> Result<Self> {
         let bytes = len
             .checked_mul(size_of::<T>())
@@ -389,11 +389,50 @@ impl<T: Pod> DeviceBuffer<T> {
         assert!(at + count <= self.len);
         download(self.at(at), count, self.pending.unwrap_or(Address::NULL))
     }
+}
 
-    /// Records that no work that fills the array is pending any more.
-    pub fn seal(&mut self) {
+/// Memory that work of one stream fills during analysis.
+pub trait Fill {
+    /// Records that no such work is pending any more: the stream has been waited for since it was enqueued.
+    fn mark_filled(&mut self);
+}
+
+impl<T: Pod> Fill for DeviceBuffer<T> {
+    fn mark_filled(&mut self) {
         self.pending = None;
     }
+}
+
+impl<F: Fill> Fill for Option<F> {
+    fn mark_filled(&mut self) {
+        self.iter_mut().for_each(Fill::mark_filled);
+    }
+}
+
+impl<F: Fill, const N: usize> Fill for [F; N] {
+    fn mark_filled(&mut self) {
+        self.iter_mut().for_each(Fill::mark_filled);
+    }
+}
+
+/// `filled_members!(Type { member, … })` implements [`Fill`] for a structure whose memory is that of these
+/// members; `where T: Trait,` in front declares a parameter of the type.
+macro_rules! filled_members {
+    ($(where $parameter:ident: $bound:ident,)? $ty:ty { $($member:ident),* $(,)? }) => {
+        impl$(<$parameter: $bound>)? $crate::backend::cuda::memory::Fill for $ty {
+            fn mark_filled(&mut self) {
+                $($crate::backend::cuda::memory::Fill::mark_filled(&mut self.$member);)*
+            }
+        }
+    };
+}
+pub(super) use filled_members;
+
+/// Waits for the stream that has filled `memory`, so that other streams may use it.
+pub fn filled<F: Fill>(cx: &Context, mut memory: F) -> Result<F> {
+    synchronize(cx.stream)?;
+    memory.mark_filled();
+    Ok(memory)
 }
 
 impl<T: Pod> Drop for DeviceBuffer<T> {

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use super::check::{self, PatternReport};
-use super::convert::DeviceCsr;
+use super::convert::{DeviceCsr, Origins};
 use super::device::Device;
+use super::memory::Fill;
 use crate::backend::LayoutInfo;
 use crate::error::Result;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
@@ -187,10 +188,19 @@ impl Operand {
         LayoutInfo { kind: LayoutKind::Csr, in_place: matches!(self, Operand::InPlace(_)), fill: 1.0 }
     }
 
-    /// Records that the stream has been waited for since `build`, so no work on the buffers is pending.
-    pub fn seal(&mut self) {
+    /// Returns what a layout of these rows needs to take new values later, if values will be updated.
+    pub fn origins(&self, value_updates: bool) -> Origins<'_> {
+        value_updates.then_some(match self {
+            Operand::InPlace(_) => None,
+            Operand::Canonical(copy) => Some(copy.positions()),
+        })
+    }
+}
+
+impl Fill for Operand {
+    fn mark_filled(&mut self) {
         if let Operand::Canonical(copy) = self {
-            copy.seal();
+            copy.mark_filled();
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::check;
 use super::convert::permute_rows;
 use super::device::Device;
-use super::memory::{self, DeviceBuffer};
+use super::memory::{self, filled_members, DeviceBuffer};
 use super::operand::{Operand, Rows};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
@@ -76,14 +76,8 @@ impl Order {
             _ => Ok(None),
         }
     }
-
-    /// Records that the stream has been waited for, so no work on the buffer is pending.
-    pub(super) fn seal(&mut self) {
-        if let Some(rows) = &mut self.rows {
-            rows.seal();
-        }
-    }
 }
+filled_members!(Order { rows });
 
 /// Computation on the host that reads a copy of the pattern of some rows.
 trait OnHost {

@@ -8,7 +8,7 @@
 use super::convert::device_wide::{self, Narrow};
 use super::device::Device;
 use super::launch::{blocks_of_grid, launch, Kernel};
-use super::memory::{self, DeviceBuffer};
+use super::memory::{self, DeviceBuffer, Fill};
 use super::operand::{Rows, Widths};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::error::{Error, Result};
@@ -335,7 +335,7 @@ pub fn cluster(cx: &Context, device: &Device, a: &Rows, shape: BlockShape, when:
         return Ok(none(before));
     }
     // The last read waited for all work on it.
-    places.seal();
+    places.mark_filled();
     Ok(Clustered { places: Some(places), before, after })
 }
 

@@ -66,8 +66,8 @@ use self::map::Map;
 use self::rows::{Factor, Kernels, Listed, Output};
 use self::wide::{Tasks, Wide};
 use super::device::Device;
-use super::launch::{launch, launch_beside, Beside};
-use super::memory::{self, optional, DeviceBuffer};
+use super::launch::{launch, launch_overlapping, Overlap};
+use super::memory::{self, filled, filled_members, optional, DeviceBuffer, Fill};
 use super::operand::{Operand, Rows};
 use super::scalars::Scalar;
 use super::Cuda;
@@ -218,15 +218,14 @@ struct Kept {
     fresh: bool,
 }
 
+filled_members!(Kept { columns, values, transposition, tasks, map });
+
 impl Kept {
     /// Waits until newly allocated memory has been filled, so that other streams may use it.
     fn settle(&mut self, cx: &Context) -> Result<()> {
         if self.fresh {
             memory::synchronize(cx.stream)?;
-            self.columns.iter_mut().chain(&mut self.values).for_each(DeviceBuffer::seal);
-            self.transposition.iter_mut().for_each(Transposition::seal);
-            self.tasks.iter_mut().for_each(Tasks::seal);
-            self.map.iter_mut().for_each(Map::seal);
+            self.mark_filled();
             self.fresh = false;
         }
         Ok(())
@@ -242,7 +241,7 @@ struct Job<'a> {
     /// True if the wide rows are computed elsewhere.
     wide_apart: bool,
     /// Sequence in which the kernels of the phase run side by side.
-    beside: Beside,
+    overlap: Overlap,
 }
 
 impl CudaSpgemm {
@@ -264,7 +263,7 @@ impl CudaSpgemm {
                 u32::MAX
             )));
         }
-        let kernels = Kernels::new(device, problem.types, &right);
+        let kernels = Kernels::new(device, problem.types, (right.index_type, right.cols));
 
         let order = match order {
             Some(order) => order,
@@ -281,7 +280,7 @@ impl CudaSpgemm {
                     (statistics, Some(binned), None, products)
                 }
             };
-        let [a, b] = factors.sealed();
+        let [a, b] = factors.filled();
         Ok(CudaSpgemm {
             device: Arc::clone(device),
             problem: *problem,
@@ -303,11 +302,7 @@ impl CudaSpgemm {
     /// Returns the left and the right factor of the product that is computed.
     fn factors(&self) -> (Rows, Rows) {
         let (a, b) = (self.a.rows(), self.b.rows());
-        if self.transposed {
-            (b, a)
-        } else {
-            (a, b)
-        }
+        factors::left_and_right(self.transposed, a, b)
     }
 
     /// Returns the parameters for the wide rows of the product of `left` and `right`.
@@ -321,8 +316,8 @@ impl CudaSpgemm {
     }
 
     /// Begins a sequence of kernels that run side by side.
-    fn beside(&self) -> Result<Beside> {
-        Ok(Beside::new(self.kernels.are_of_90()?))
+    fn overlap(&self) -> Result<Overlap> {
+        Ok(Overlap::new(self.kernels.are_of_90()?))
     }
 
     /// Counts the entries of C, sorts the rows into bins by them, and prepares the numeric phase. Blocks.
@@ -346,7 +341,7 @@ impl CudaSpgemm {
             }
         }
         // All kernels from here on to the end of the wide rows' count run side by side.
-        let beside = &self.beside()?;
+        let overlap = &self.overlap()?;
         let wide_product = self.wide_product(&left, &right, statistics);
         let mut wide = Wide::count(
             cx,
@@ -354,27 +349,27 @@ impl CudaSpgemm {
             binned.bin(RowBin::DenseWindows.bins().start),
             binned.windows,
             offsets.address(),
-            beside,
+            overlap,
         )?;
         for (bin, list, count) in binned.with_rows(bins.of(RowBin::SamePattern)) {
             let span = bins.limit(RowBin::SamePattern, bin);
             // SAFETY: the patterns have been validated, the bin lists the first rows of groups whose
             // columns are in a range of up to `span`, and `offsets` has an element for each row.
             unsafe {
-                launch_beside!(beside, self.kernels.get(Name::GroupCount)?, rows::warp_blocks(count, threads), threads,
+                launch_overlapping!(overlap, self.kernels.get(Name::GroupCount)?, rows::warp_blocks(count, threads), threads,
                     Kernels::group_count_shared(span), cx.stream;
                     left_factor, right_factor, statistics.groups, self.statistics.repeats(), statistics.lows, statistics.spans,
                     list, count, (span / 32) as i32, offsets.address())?;
             }
         }
-        self.count_small(cx, binned, bins, &offsets, beside)?;
+        self.count_small(cx, binned, bins, &offsets, overlap)?;
         for (bin, list, count) in binned.with_rows(bins.of(RowBin::BlockTable).rev()) {
             let most = bins.limit(RowBin::BlockTable, bin);
             let (threads, shared) = self.kernels.block_count_shape(most);
             // SAFETY: as above; the bin's rows have up to `most` products, and the shared
             // memory is what the kernel says.
             unsafe {
-                launch_beside!(beside, self.kernels.get(Name::BlockCount)?, rows::grid(count)?, threads, shared, cx.stream;
+                launch_overlapping!(overlap, self.kernels.get(Name::BlockCount)?, rows::grid(count)?, threads, shared, cx.stream;
                     left_factor, right_factor, list, 2 * most as i32, offsets.address())?;
             }
         }
@@ -386,7 +381,7 @@ impl CudaSpgemm {
             // SAFETY: as above, and all elements of `offsets` are zero; the shared memory is what the kernel
             // needs.
             unsafe {
-                launch_beside!(beside, self.kernels.get(Name::WindowCount)?, grid, threads, window.shared, cx.stream;
+                launch_overlapping!(overlap, self.kernels.get(Name::WindowCount)?, grid, threads, window.shared, cx.stream;
                     left_factor, right_factor, self.order, right.cols, Listed::new(list, count), window.bits,
                     slices as i32, offsets.address())?;
             }
@@ -407,7 +402,7 @@ impl CudaSpgemm {
         let partial_sums = wide.as_ref().map_or(Address::NULL, Wide::number_of_partial_sums);
         let (binned, [nnz, partial_sums]) =
             Binned::by_entries(cx, &self.device, &self.kernels, &self.statistics, &offsets, partial_sums)?;
-        offsets.seal();
+        offsets.mark_filled();
         let wide = match wide {
             Some(mut wide) => {
                 wide.settle(cx, &self.kernels, partial_sums as usize)?;
@@ -443,12 +438,10 @@ impl CudaSpgemm {
             // With row offsets, bins and statistics of each row.
             kept: wide.bytes() + left.rows as usize * 64,
         };
-        let mut dense = Dense::new(cx, &self.device, &self.kernels, &wanted)?;
-        if let Some(dense) = &mut dense {
-            memory::synchronize(cx.stream)?;
-            dense.seal();
+        match Dense::new(cx, &self.device, &self.kernels, &wanted)? {
+            Some(dense) => filled(cx, dense).map(Some),
+            None => Ok(None),
         }
-        Ok(dense)
     }
 
     /// Returns the number of blocks that share each of `rows` rows with a bitmap.
@@ -464,7 +457,7 @@ impl CudaSpgemm {
         binned: &Binned,
         bins: Bins,
         offsets: &DeviceBuffer<i64>,
-        beside: &Beside,
+        overlap: &Overlap,
     ) -> Result<()> {
         let (left, right) = self.factors();
         let (left, right) = (Factor::of(&left), Factor::of(&right));
@@ -482,7 +475,7 @@ impl CudaSpgemm {
                         bins.limit(RowBin::Table, bin),
                         count,
                     );
-                    launch_beside!(beside, self.kernels.get(Name::TeamCount)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                    launch_overlapping!(overlap, self.kernels.get(Name::TeamCount)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                         left, right, shape.lanes, 0i64, part, Listed::new(list, count), shape.table,
                         offsets.address())?;
                 } else if bin == RowBin::Table.bins().start {
@@ -517,7 +510,7 @@ impl CudaSpgemm {
 
     /// Computes the rows of all bins; only launches kernels.
     fn multiply(&self, cx: &Context, alpha: Scalar, job: &Job<'_>, output: &Output) -> Result<()> {
-        let Job { left, right, statistics, binned, wide_apart, ref beside } = *job;
+        let Job { left, right, statistics, binned, wide_apart, ref overlap } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let bins = self.numeric_bins();
         for (bin, list, count) in binned.with_rows(Self::bitmap_bins(wide_apart)) {
@@ -530,7 +523,7 @@ impl CudaSpgemm {
             // SAFETY: the patterns have been validated, C has been checked and, like the plan's own arrays,
             // has room for the entries that were counted, and the shared memory is what the kernel needs.
             unsafe {
-                launch_beside!(beside, self.kernels.get(Name::WindowMultiply)?, (grid, slices), threads, window.shared, cx.stream;
+                launch_overlapping!(overlap, self.kernels.get(Name::WindowMultiply)?, (grid, slices), threads, window.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, self.order, right.cols, list,
                     window.bits, window.room, window.dense, *output)?;
             }
@@ -541,7 +534,7 @@ impl CudaSpgemm {
             // SAFETY: as above; the bin lists the first rows of groups for which a warp needs up to `bytes`
             // bytes.
             unsafe {
-                launch_beside!(beside, self.kernels.get(Name::GroupMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                launch_overlapping!(overlap, self.kernels.get(Name::GroupMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, statistics.groups,
                     self.statistics.repeats(), statistics.lows, statistics.spans, list, count, bytes as i32,
                     i32::from(self.right_is_short), *output)?;
@@ -553,7 +546,7 @@ impl CudaSpgemm {
             // SAFETY: as above; the bin's rows have up to `most` entries, and the shared
             // memory is what the kernel says.
             unsafe {
-                launch_beside!(beside, self.kernels.get(Name::BlockMultiply)?, rows::grid(count)?, threads, shared, cx.stream;
+                launch_overlapping!(overlap, self.kernels.get(Name::BlockMultiply)?, rows::grid(count)?, threads, shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, list, 2 * most as i32,
                     *output)?;
             }
@@ -564,7 +557,7 @@ impl CudaSpgemm {
             // SAFETY: as above; the bin lists the first rows of slides whose rows have
             // up to `most` entries.
             unsafe {
-                launch_beside!(beside, self.kernels.get(Name::SlideMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                launch_overlapping!(overlap, self.kernels.get(Name::SlideMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, statistics.slides, list, count,
                     most as i32, self.kernels.slide_sums(most) as i32, *output)?;
             }
@@ -578,14 +571,14 @@ impl CudaSpgemm {
             // SAFETY: as above; each row of the bin has one entry in the left factor, and rows of which a
             // warp processes 32 have few entries.
             unsafe {
-                launch_beside!(beside, self.kernels.get(Name::SingleMultiply)?, blocks, 256, 0, cx.stream;
+                launch_overlapping!(overlap, self.kernels.get(Name::SingleMultiply)?, blocks, 256, 0, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, list, count,
                     i32::from(together), *output)
             }
         };
         let short = RowBin::ScaledRow.bins().start;
         singles(short + 1, false)?;
-        self.multiply_small(cx, alpha, job, bins, output, beside)?;
+        self.multiply_small(cx, alpha, job, bins, output, overlap)?;
         singles(short, true)
     }
 
@@ -602,7 +595,7 @@ impl CudaSpgemm {
         job: &Job<'_>,
         bins: Bins,
         output: &Output,
-        beside: &Beside,
+        overlap: &Overlap,
     ) -> Result<()> {
         let Job { left, right, binned, .. } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
@@ -615,7 +608,7 @@ impl CudaSpgemm {
             unsafe {
                 if bins.by_teams() {
                     let shape = self.kernels.team_multiply_shape(&self.device, most, count);
-                    launch_beside!(beside, self.kernels.get(Name::TeamMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                    launch_overlapping!(overlap, self.kernels.get(Name::TeamMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                         left_factor, right_factor, left.values, right.values, alpha, self.part, list, count,
                         shape.lanes, shape.table, *output)?;
                 } else if bin == RowBin::Table.bins().start {

@@ -12,8 +12,6 @@ mod analysis;
 mod csr;
 pub mod dense;
 mod groups;
-mod masked;
-mod masked_window;
 mod once;
 mod packing;
 mod parts;
@@ -30,16 +28,17 @@ use std::sync::Arc;
 
 use self::analysis::{Analysis, InspectedRows, SharedResults};
 use self::schedule::Schedule;
+use self::window::{DenseTiles, MaskedTiles, WindowSpmm};
 use super::device::Device;
 use super::launch::{blocks_of_grid, launch, launch_early, Kernel};
-use super::memory;
-use super::module::kinds::kernel_kinds;
+use super::memory::{filled, filled_members};
+use super::module::kinds::{kernel_kinds, Kind};
 use super::operand::Operand;
 use super::order::Order as RowOrder;
 use super::scalars::{scalars, Scalar};
 use super::{result_name, timing, types_name, Cuda};
 use crate::algorithm::Algorithm;
-use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
@@ -169,8 +168,8 @@ pub(super) fn build(
         Method::Window(clusters) => {
             let clusters = analysis.takes_clusters(clusters)?;
             match problem.types.a.size() {
-                2 => Box::new(window::build_from(&analysis, clusters)?),
-                _ => Box::new(masked::MaskedSpmm::build(&analysis, clusters)?),
+                2 => Box::new(WindowSpmm::<DenseTiles>::build(&analysis, clusters)?),
+                _ => Box::new(WindowSpmm::<MaskedTiles>::build(&analysis, clusters)?),
             }
         }
         Method::Dense(multiplier) => Box::new(dense::build_from(&analysis, *multiplier)?),
@@ -183,26 +182,17 @@ pub(super) fn build(
     })
 }
 
-/// Row offsets of either type, laid out as the kernels' `Offsets`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Offsets {
-    pointer: Address,
-    wide: i64,
-}
-same_layout!(Offsets = "spmm/join.cuh Offsets" { pointer, wide });
-
-/// Kernels, for one combination of types, that multiply the rows in lists that were made without analysis.
-struct ListKernels {
-    packs: Vec<Kernel>,
-    single: Kernel,
-    twins: Option<Kernel>,
-    /// Kernels for at most 4 and at most 8 columns.
-    narrow: [Kernel; 2],
+kernel_structs! {
+    /// Row offsets of either type, laid out as the kernels' `Offsets`.
+    struct Offsets = "spmm/join.cuh Offsets" {
+        pointer: Address,
+        wide: i64,
+    }
 }
 
-/// Kernels of `row` for one combination of types.
-struct Kernels {
+/// Kernels, for one combination of types, that multiply rows of either origin: the rows in lists that analysis has
+/// made and those in no list, or the rows in lists that were made without analysis.
+struct RowKernels {
     /// Kernels for each size of group in [`groups`].
     packs: Vec<Kernel>,
     single: Kernel,
@@ -210,10 +200,15 @@ struct Kernels {
     twins: Option<Kernel>,
     /// Kernels for 4 and 8 columns, each with 4 and 16 lanes per row.
     narrow: [[Kernel; 2]; 2],
+}
+
+/// Kernels of `row` for one combination of types.
+struct Kernels {
+    rows: RowKernels,
     finish: Kernel,
     pack: Kernel,
     /// Kernels for lists that were made without analysis.
-    lists: Option<ListKernels>,
+    lists: Option<RowKernels>,
     /// Kernels for rows of B and C that are aligned, each with its lanes per group and packs per lane; empty
     /// if the lists are for the other kernels.
     groups: Vec<((usize, usize), Kernel)>,
@@ -232,6 +227,8 @@ struct RowSpmm {
     /// multiplied at a time.
     copied: usize,
 }
+
+filled_members!(RowSpmm { operand, order, schedule });
 
 /// Strides of a dense operand: element (i, j) is at i · row + j · col.
 #[derive(Clone, Copy)]
@@ -277,7 +274,7 @@ impl RowSpmm {
     fn build(analysis: &Analysis<'_>, source: Source, order: &select::RowOrder) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
         let InspectedRows { operand, stats, .. } = analysis.rows_in_order(source, order)?;
-        let (mut operand, mut order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
+        let (operand, order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let mean = rows.nnz / rows.rows.max(1);
         let for_groups = !order.policy().is_named() && row::is_for_groups(problem, rows.index_type, mean);
@@ -285,20 +282,16 @@ impl RowSpmm {
             let multiprocessors = i64::from(device.properties().multiprocessors);
             row::lanes_of_groups(problem.types.x.size(), problem.columns(), rows.rows, multiprocessors)
         });
-        let mut schedule = Schedule::build(cx, device, &rows, &stats, lanes)?;
+        let schedule = Schedule::build(cx, device, &rows, &stats, lanes)?;
         let reach = reach::measure(cx, device, &rows, &stats)?;
         let mut kernels = Kernels::load(device, problem.types, rows.index_type)?;
         if schedule.has_groups() {
             kernels.groups = groups::load(device, problem.types)?;
         }
         let kernels = Arc::new(kernels);
-        memory::synchronize(cx.stream)?;
-        operand.seal();
-        order.seal();
-        schedule.seal();
         let (device, problem) = (Arc::clone(device), *problem);
         let copied = usize::MAX;
-        Ok(RowSpmm { device, problem, operand, order, schedule, kernels, mean, reach, copied })
+        filled(cx, RowSpmm { device, problem, operand, order, schedule, kernels, mean, reach, copied })
     }
 
     /// Type of the sums.
@@ -383,17 +376,9 @@ impl RowSpmm {
 
 impl Kernels {
     fn load(device: &Device, types: Types, width: IndexType) -> Result<Self> {
-        let name = || types_name(types);
-        let packs = |&group: &usize| PACKS.load(device, (name(), width, group));
-        let narrow = |columns, lanes| NARROW_B.load(device, (name(), width, columns, lanes));
+        let narrow = |columns, lanes| NARROW_B.load(device, (types_name(types), width, columns, lanes));
         Ok(Kernels {
-            packs: groups(types.x.size()).iter().map(packs).collect::<Result<_>>()?,
-            single: SINGLE.load(device, (name(), width))?,
-            twins: match types.x {
-                DataType::R64F => Some(TWINS.load(device, (name(), width))?),
-                _ => None,
-            },
-            narrow: [[narrow(4, 4)?, narrow(4, 16)?], [narrow(8, 4)?, narrow(8, 16)?]],
+            rows: RowKernels::load(device, types, width, PACKS, [SINGLE, TWINS], narrow)?,
             finish: FINISH.load(device, (result_name(types),))?,
             pack: pack_kernel(device, types.x)?,
             lists: None,
@@ -402,29 +387,45 @@ impl Kernels {
     }
 }
 
-impl ListKernels {
-    fn load(device: &Device, types: Types, width: IndexType) -> Result<Self> {
+impl RowKernels {
+    fn load(
+        device: &Device,
+        types: Types,
+        width: IndexType,
+        packs: Kind<(String, IndexType, usize)>,
+        [single, twins]: [Kind<(String, IndexType)>; 2],
+        narrow: impl Fn(usize, usize) -> Result<Kernel>,
+    ) -> Result<Self> {
         let name = || types_name(types);
-        let packs = |&group: &usize| PACK_LISTS.load(device, (name(), width, group));
-        let narrow = |columns| NARROW_LISTS.load(device, (name(), width, columns));
-        Ok(ListKernels {
-            packs: groups(types.x.size()).iter().map(packs).collect::<Result<_>>()?,
-            single: SINGLE_LISTS.load(device, (name(), width))?,
+        let pack = |&group: &usize| packs.load(device, (name(), width, group));
+        Ok(RowKernels {
+            packs: groups(types.x.size()).iter().map(pack).collect::<Result<_>>()?,
+            single: single.load(device, (name(), width))?,
             twins: match types.x {
-                DataType::R64F => Some(TWIN_LISTS.load(device, (name(), width))?),
+                DataType::R64F => Some(twins.load(device, (name(), width))?),
                 _ => None,
             },
-            narrow: [narrow(4)?, narrow(8)?],
+            narrow: [[narrow(4, 4)?, narrow(4, 16)?], [narrow(8, 4)?, narrow(8, 16)?]],
         })
     }
 
+    /// Loads the kernels for lists that were made without analysis; those for few columns have one number of
+    /// lanes.
+    fn of_lists(device: &Device, types: Types, width: IndexType) -> Result<Self> {
+        let narrow = |columns, _| NARROW_LISTS.load(device, (types_name(types), width, columns));
+        RowKernels::load(device, types, width, PACK_LISTS, [SINGLE_LISTS, TWIN_LISTS], narrow)
+    }
+
+    /// Returns the kernel for rows in no groups of aligned rows.
     fn of(&self, kernel: row::Kernel) -> Kernel {
         match kernel {
-            row::Kernel::Groups { .. } => unreachable!("without analysis there are no lists for groups"),
+            row::Kernel::Groups { .. } => unreachable!("the lists are not for groups"),
             row::Kernel::Packs(group) => self.packs[group],
             row::Kernel::Twins => self.twins.expect("doubles have it"),
             row::Kernel::Single => self.single,
-            row::Kernel::Narrow { columns, .. } => self.narrow[usize::from(columns > 4)],
+            row::Kernel::Narrow { columns, lanes } => {
+                self.narrow[usize::from(columns > 4)][usize::from(lanes > 4)]
+            }
         }
     }
 }
@@ -503,12 +504,7 @@ impl RowSpmm {
         let mut flags: i64 = if self.conjugates_b() { 4 } else { 0 };
         if self.copies_b(b, all) && rows.cols > 0 {
             b_at = workspace_at(offsets.packed_b);
-            let grid = (grid_x(rows.cols)?, grid_y(n));
-            // SAFETY: B is as its descriptor says; the workspace holds the copy.
-            unsafe {
-                launch!(self.kernels.pack, (grid.0, grid.1), THREADS, 0, cx.stream;
-                    b_values, from.row, from.col, b_at, rows.cols, n as i64, offsets.ld, flags)?;
-            }
+            copy_b(cx, &self.kernels.pack, (b_values, from), (rows.cols, n), (b_at, offsets.ld), flags)?;
             (from, flags) = (Strides { row: offsets.ld, col: 1 }, 0);
         }
         if begin == 0 {
@@ -580,15 +576,13 @@ impl RowSpmm {
             }
             first += step.columns;
         }
-        if raw {
-            let grid = (grid_x(rows.rows)?, grid_y(n));
-            // SAFETY: the workspace holds all sums.
-            unsafe {
-                launch!(self.kernels.finish, (grid.0, grid.1), THREADS, 0, cx.stream;
-                    c_at, c_values, to.row, to.col, rows.rows, columns, alpha, beta)?;
+        match raw {
+            true => {
+                let kernel = &self.kernels.finish;
+                finish_c(cx, kernel, c_at, (c_values, to), (rows.rows, columns), (alpha, beta))
             }
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Chooses the launch for the first of the `n` remaining columns.
@@ -598,7 +592,7 @@ impl RowSpmm {
             size: x.size(),
             is_complex: x.is_complex(),
             conjugates_b: self.conjugates_b(),
-            has_twins: self.kernels.twins.is_some(),
+            has_twins: self.kernels.rows.twins.is_some(),
             rows: self.schedule.row_count,
             mean: self.mean,
             is_packed: self.schedule.is_packed(),
@@ -613,20 +607,58 @@ impl RowSpmm {
     }
 
     fn kernel(&self, kernel: row::Kernel) -> Kernel {
-        let Kernels { packs, single, twins, narrow, .. } = &*self.kernels;
         match kernel {
             row::Kernel::Groups { lanes, packs } => {
                 let known = self.kernels.groups.iter().find(|known| known.0 == (lanes, packs));
                 known.expect("all were loaded").1
             }
-            row::Kernel::Packs(group) => packs[group],
-            row::Kernel::Twins => twins.expect("doubles have it"),
-            row::Kernel::Single => *single,
-            row::Kernel::Narrow { columns, lanes } => {
-                narrow[usize::from(columns > 4)][usize::from(lanes > 4)]
-            }
+            other => self.kernels.rows.of(other),
         }
     }
+}
+
+/// Enqueues a copy of op(B), which has `rows` rows and `n` columns, to contiguous rows at `to` with leading
+/// dimension `ld`. `flags`: 4 if elements are conjugated.
+fn copy_b(
+    cx: &Context,
+    kernel: &Kernel,
+    (b, from): (Address, Strides),
+    (rows, n): (i64, usize),
+    (to, ld): (Address, i64),
+    flags: i64,
+) -> Result<()> {
+    // SAFETY: B is as its descriptor says; the workspace holds the copy.
+    unsafe {
+        launch!(kernel, (grid_x(rows)?, grid_y(n)), THREADS, 0, cx.stream;
+            b, from.row, from.col, to, rows, n as i64, ld, flags)
+    }
+}
+
+/// Enqueues alpha · sums + beta · C for a C of `rows` rows and `columns` columns, whose sums are in the workspace.
+fn finish_c(
+    cx: &Context,
+    kernel: &Kernel,
+    sums: Address,
+    (c, to): (Address, Strides),
+    (rows, columns): (i64, i64),
+    (alpha, beta): (Scalar, Scalar),
+) -> Result<()> {
+    // SAFETY: the workspace holds all sums; C is as its descriptor says.
+    unsafe {
+        launch!(kernel, (grid_x(rows)?, grid_y(columns as usize)), THREADS, 0, cx.stream;
+            sums, c, to.row, to.col, rows, columns, alpha, beta)
+    }
+}
+
+/// Does the same for a C whose columns are contiguous.
+fn finish_columns(
+    cx: &Context,
+    kernel: &Kernel,
+    sums: Address,
+    c: &DenseMatrix,
+    scalars: (Scalar, Scalar),
+) -> Result<()> {
+    finish_c(cx, kernel, sums, (c.values, Strides { row: 1, col: c.ld }), (c.rows, c.cols), scalars)
 }
 
 /// Number of tiles of 32 rows; more than 2³¹ of them exceed any memory.

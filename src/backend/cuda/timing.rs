@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::device::Device;
 use super::driver::{self, check, raw, Raw};
 use super::launch::{launch, Kernel};
-use super::memory::{self, DeviceBuffer};
+use super::memory::{self, DeviceBuffer, Fill};
 use crate::backend::{SpmmExecutor, SpmvExecutor};
 use crate::error::Result;
 use crate::matrix::{DenseMatrix, DenseVector};
@@ -81,7 +81,7 @@ impl Stopwatch {
         let words = device.properties().l2_bytes * 3 / 4 / 4 * 4;
         let mut buffer = DeviceBuffer::zeroed(&cx, words + 4)?;
         memory::synchronize(stream)?;
-        buffer.seal();
+        buffer.mark_filled();
         drop(entered);
         Ok(Stopwatch { device, stream, events, flush, buffer })
     }

@@ -145,3 +145,35 @@ pub unsafe fn exclusive_scan(cx: &Context, from: Address, to: Address, n: usize)
     })?;
     Ok(())
 }
+
+/// Replaces the numbers of an array by their exclusive prefix sums. Blocks.
+pub fn scan(cx: &Context, numbers: &DeviceBuffer<i64>) -> Result<()> {
+    // SAFETY: the array has these numbers, on the device of the current context.
+    unsafe { exclusive_scan(cx, numbers.address(), numbers.address(), numbers.len()) }
+}
+
+/// Replaces counts by their exclusive prefix sums, where each item's data starts; returns the last one, which
+/// is the total if the last count is 0.
+pub fn starts(cx: &Context, counts: &DeviceBuffer<i64>) -> Result<i64> {
+    scan(cx, counts)?;
+    Ok(counts.read(counts.len() - 1, 1)?[0])
+}
+
+/// Sorted keys and the positions that were sorted along with them.
+pub type Sorted<P> = (DeviceBuffer<<P as Pair>::Key>, DeviceBuffer<<P as Pair>::Position>);
+
+/// Makes `n` pairs by calling `fill(keys, positions)` with the addresses of both arrays, and sorts them by bits
+/// [0, `bits`) of the keys, ascending and stable. Blocks.
+pub fn sorted<P: Pair>(
+    cx: &Context,
+    n: usize,
+    bits: u32,
+    fill: impl FnOnce(Address, Address) -> Result<()>,
+) -> Result<Sorted<P>> {
+    let keys = [DeviceBuffer::<P::Key>::new(cx, n)?, DeviceBuffer::new(cx, n)?];
+    let positions = [DeviceBuffer::<P::Position>::new(cx, n)?, DeviceBuffer::new(cx, n)?];
+    fill(keys[0].address(), positions[0].address())?;
+    let selected = sort_pairs::<P>(cx, keys.each_ref(), positions.each_ref(), n, bits)?;
+    let ([a, b], [c, d]) = (keys, positions);
+    Ok(if selected == 0 { (a, c) } else { (b, d) })
+}

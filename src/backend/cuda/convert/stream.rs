@@ -4,20 +4,19 @@
 
 use std::sync::Arc;
 
-use super::{bits_of_values, device_wide, values};
+use super::values::Gather;
+use super::{bits_of_values, device_wide, origins_address, Positions};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_elements;
-use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
+use crate::backend::cuda::memory::{self, filled_members, DeviceBuffer, Fill, Numbers};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
 use crate::error::{Error, Result};
 use crate::format::stream::{tile_slots, Split, Tile, BLOCK_TILES, WIDE_OF};
 use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType};
-
-use super::Positions;
 
 same_elements!(Tile = "common/stream_tiles.cuh Tile" { row, base, high, link });
 same_elements!(Split = "common/stream_tiles.cuh Split" { row, first_block, first_part, parts });
@@ -76,9 +75,17 @@ enum DeviceSlotPositions {
     Dropped,
 }
 
+impl Fill for DeviceSlotPositions {
+    fn mark_filled(&mut self) {
+        if let DeviceSlotPositions::Kept(positions) = self {
+            positions.mark_filled();
+        }
+    }
+}
+
 /// Method of taking new values.
 struct Refill {
-    kernel: Kernel,
+    gather: Gather,
     conjugate: bool,
     /// True if a plain copy is enough.
     plain: bool,
@@ -128,7 +135,7 @@ impl DeviceStream {
             parts: 0,
             positions: DeviceSlotPositions::Dropped,
             refill: Refill {
-                kernel: values::gather(device, value_type, "32")?,
+                gather: Gather::load(device, value_type, "32")?,
                 conjugate: conjugate && value_type.is_complex(),
                 plain: false,
                 value_bytes: value_type.size(),
@@ -163,29 +170,14 @@ impl DeviceStream {
             DeviceSlotPositions::Identity => (Address::NULL, self.slots),
             DeviceSlotPositions::Kept(positions) => (positions.address(), positions.len() as i64),
         };
-        // SAFETY: positions are those of the user's nnz values or all ones; the layout has as many slots as
-        // there are positions, or as entries if there are none.
-        unsafe {
-            launch!(self.refill.kernel, blocks(device, slots), THREADS, 0, cx.stream;
-                values, positions, slots, i32::from(self.refill.conjugate), self.values.address())?;
-        }
+        // Positions are those of the user's nnz values or all ones; the layout has as many slots as there are
+        // positions, or as entries if there are none.
+        let (from, to) = ((values, positions), (slots, self.values.address()));
+        self.refill.gather.launch(cx, device, from, self.refill.conjugate, to)?;
         Ok(true)
     }
-
-    /// Records that no work on the buffers is pending: the stream has been waited for since `build`.
-    pub fn seal(&mut self) {
-        self.tiles.seal();
-        self.ends.seal();
-        self.voids.seal();
-        self.lows.seal();
-        self.highs.seal();
-        self.values.seal();
-        self.splits.seal();
-        if let DeviceSlotPositions::Kept(positions) = &mut self.positions {
-            positions.seal();
-        }
-    }
 }
+filled_members!(DeviceStream { tiles, ends, voids, lows, highs, values, splits, positions });
 
 /// Context, device and sizes for the kernels of the conversion.
 struct Tools<'a> {
@@ -213,7 +205,7 @@ impl Tools<'_> {
             unsafe {
                 launch!(kernel, blocks(self.device, rows.rows + 1), THREADS, 0, stream;
                     rows.offsets, rows.rows, starts.address())?;
-                device_wide::exclusive_scan(self.cx, starts.address(), starts.address(), count)?;
+                device_wide::scan(self.cx, &starts)?;
             }
         }
         Ok(starts)
@@ -263,8 +255,8 @@ impl Tools<'_> {
         unsafe {
             launch!(count, blocks(self.device, counts.len() as i64), THREADS, 0, stream;
                 out.tiles.address(), tiles, starts.address(), tile, counts.address())?;
-            device_wide::exclusive_scan(cx, counts.address(), counts.address(), counts.len())?;
-            device_wide::exclusive_scan(cx, wide.address(), wide.address(), wide.len())?;
+            device_wide::scan(cx, &counts)?;
+            device_wide::scan(cx, wide)?;
         }
         let total = counts.read(blocks_of_tiles, 1)?[0];
         let wide_tiles = wide.read(self.tiles as usize, 1)?[0] as usize;
@@ -300,19 +292,15 @@ impl Tools<'_> {
         value_type: DataType,
         keep: bool,
     ) -> Result<()> {
-        let from = match operand {
-            Operand::InPlace(_) => Some(Address::NULL),
-            Operand::Canonical(copy) => match copy.positions() {
-                Positions::Identity => Some(Address::NULL),
-                Positions::Kept(positions) => Some(positions.address()),
-                Positions::Dropped => None,
-            },
-        };
-        let Some(from) = from else { return Ok(()) };
+        let origins = operand.origins(true);
+        if let Some(Some(Positions::Dropped)) = origins {
+            return Ok(());
+        }
+        let from = origins_address(origins);
         if from.is_null() && stats.empty == 0 {
             out.positions = DeviceSlotPositions::Identity;
             out.refill.plain = !out.refill.conjugate;
-            out.refill.kernel = values::gather(self.device, value_type, "64")?;
+            out.refill.gather = Gather::load(self.device, value_type, "64")?;
             return Ok(());
         }
         if !keep {
@@ -331,7 +319,7 @@ impl Tools<'_> {
                 out.voids.address(), from, positions.address())?;
         }
         if is_wide {
-            out.refill.kernel = values::gather(self.device, value_type, positions.bits())?;
+            out.refill.gather = Gather::load(self.device, value_type, positions.bits())?;
         }
         out.positions = DeviceSlotPositions::Kept(positions);
         Ok(())

@@ -211,7 +211,7 @@ fn compare<V: Element>(
             let (mut found, found_stats) =
                 Operand::build(cx, device, &twin.device, op, From::Canonical, "A", keep).unwrap();
             memory::synchronize(cx.stream).unwrap();
-            found.seal();
+            found.mark_filled();
             let same = |found: &Operand, expected: &host::Operand<V>| {
                 let host::Operand::Canonical(expected) = expected else { panic!("{what}") };
                 let (offsets, indices, values) = read::<V>(found);

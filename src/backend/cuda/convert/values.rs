@@ -1,11 +1,11 @@
 //! Kernels that move values to their slots in a layout, and that store them in the narrower forms of
 //! src/format/narrowing.rs, on the device (kernels/format/values.cu).
 
-use super::bits_of_values;
+use super::{bits_of_values, Origins};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
-use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::memory::{filled_members, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::error::Result;
 use crate::format::narrowing::{self, Form};
@@ -19,15 +19,71 @@ kernel_kinds! { "format/values" {
     SCATTER(usize) = "scatter" for [[16, 32, 64]];
 } }
 
-/// Loads the kernel that gathers a value, or 0 for padding, for each slot of a layout; `position` is the
-/// number of bits of the positions that values come from.
-pub fn gather(device: &Device, value_type: DataType, position: &'static str) -> Result<Kernel> {
-    GATHER.load(device, (bits_of_values(value_type)?, position))
+/// Kernel that gathers a value, or 0 for padding, for each slot of a layout.
+#[derive(Clone, Copy)]
+pub struct Gather(Kernel);
+
+impl Gather {
+    /// Loads the kernel for values of this type; `position` is the number of bits of the positions that they
+    /// come from.
+    pub fn load(device: &Device, value_type: DataType, position: &'static str) -> Result<Self> {
+        Ok(Gather(GATHER.load(device, (bits_of_values(value_type)?, position))?))
+    }
+
+    /// Enqueues the gathering of `slots` values from an array, whose positions may be NULL where slot i takes
+    /// value i.
+    pub fn launch(
+        &self,
+        cx: &Context,
+        device: &Device,
+        (values, positions): (Address, Address),
+        conjugate: bool,
+        (slots, to): (i64, Address),
+    ) -> Result<()> {
+        // SAFETY: callers pass a position in the array, or padding, for each slot of `to`.
+        unsafe {
+            launch!(self.0, blocks(device, slots), 256, 0, cx.stream;
+                values, positions, slots, i32::from(conjugate), to)
+        }
+    }
 }
 
-/// Loads the kernel that scatters each value, of `size` bytes, to its slot in a layout.
-pub fn scatter(device: &Device, size: usize) -> Result<Kernel> {
-    SCATTER.load(device, (8 * size,))
+/// For each of the user's values its slot in a layout, which a layout keeps if values will be updated.
+pub struct Slots {
+    kernel: Kernel,
+    pub slots: DeviceBuffer<u64>,
+}
+filled_members!(Slots { slots });
+
+impl Slots {
+    /// Allocates the slots of `count` values of `size` bytes; `None` if values will not be updated.
+    pub fn new(
+        cx: &Context,
+        device: &Device,
+        count: usize,
+        size: usize,
+        origins: Origins<'_>,
+    ) -> Result<Option<Self>> {
+        let made = origins.map(|_| {
+            Ok(Slots { kernel: SCATTER.load(device, (8 * size,))?, slots: DeviceBuffer::new(cx, count)? })
+        });
+        made.transpose()
+    }
+
+    /// Address of the slots; NULL if there are none.
+    pub fn address(slots: Option<&Self>) -> Address {
+        slots.map_or(Address::NULL, |of| of.slots.address())
+    }
+
+    /// Enqueues scattering the user's new values to their slots, from `to` on.
+    pub fn scatter(&self, cx: &Context, device: &Device, values: Address, to: Address) -> Result<()> {
+        let count = self.slots.len() as i64;
+        // SAFETY: there is a slot behind `to` for each of the user's values.
+        unsafe {
+            launch!(self.kernel, blocks(device, count), 256, 0, cx.stream;
+                values, self.slots.address(), count, to)
+        }
+    }
 }
 
 /// Enqueues a search for the forms that do not hold all of these values: one pass over them, or less where

@@ -1,6 +1,6 @@
 //! Arrays of numbers of 32 or 64 bits, such as positions of values.
 
-use super::DeviceBuffer;
+use super::{DeviceBuffer, Fill};
 use crate::error::Result;
 use crate::memory::Context;
 use crate::types::Address;
@@ -51,12 +51,13 @@ impl Numbers {
             Numbers::Wide(_) => "64",
         }
     }
+}
 
-    /// Records that no work that fills the array is pending any more.
-    pub fn seal(&mut self) {
+impl Fill for Numbers {
+    fn mark_filled(&mut self) {
         match self {
-            Numbers::Narrow(numbers) => numbers.seal(),
-            Numbers::Wide(numbers) => numbers.seal(),
+            Numbers::Narrow(numbers) => numbers.mark_filled(),
+            Numbers::Wide(numbers) => numbers.mark_filled(),
         }
     }
 }

@@ -5,13 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytemuck::Pod;
-
-use super::{copy, synchronize, zero, Pool};
+use super::{synchronize, zero, Pool};
 use crate::backend::cuda::device::{Device, Relaxed};
 use crate::backend::cuda::driver::{self, check};
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::layouts::kernel_structs;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::types::Address;
@@ -37,16 +35,14 @@ pub(super) struct Page {
     arrivals: Cell<u64>,
 }
 
-/// Word of a page by which a kernel tells the host that the page is complete, and the number that it stores there; the
-/// kernels' `Arrival`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Arrival {
-    arrived: Address,
-    ticket: u64,
+kernel_structs! {
+    /// Word of a page by which a kernel tells the host that the page is complete, and the number that it stores there;
+    /// the kernels' `Arrival`.
+    pub struct Arrival = "analysis/check.cu Arrival" {
+        arrived: Address,
+        ticket: u64,
+    }
 }
-
-same_layout!(Arrival = "analysis/check.cu Arrival" { arrived, ticket });
 
 /// Page of 64-bit words that kernels write and the host reads after one wait: all counts of a phase together,
 /// whichever kernel they come from. On an H100 each copy to ordinary memory costs 8 to 20 µs, and each wait 2
@@ -202,23 +198,6 @@ impl Readback {
         // that writes them, and `&mut self` prevents more from being enqueued while the slice lives.
         Ok(unsafe { &*self.page().host.as_ptr() })
     }
-}
-
-/// Copies `count` elements of device memory, at most a page of them, to the host through pinned memory.
-/// Blocks.
-pub fn fetch<T: Pod>(cx: &Context, device: &Device, from: Address, count: usize) -> Result<Vec<T>> {
-    let bytes = count * size_of::<T>();
-    assert!(bytes <= BYTES);
-    let pool = device.pool()?;
-    let page = Page::of(pool)?;
-    // After an error the page is not reused: work that writes to it may be pending.
-    copy(page.host, from, bytes, cx.stream)?;
-    synchronize(cx.stream)?;
-    // SAFETY: the page has these bytes, which were set when it was made, and the copy to it is done.
-    let found = unsafe { std::slice::from_raw_parts(page.host.as_ptr::<u8>(), bytes) };
-    let found = bytemuck::cast_slice(found).to_vec();
-    pool.pages.lock().push(page);
-    Ok(found)
 }
 
 impl Page {

@@ -9,8 +9,8 @@ use super::small::SmallBins;
 use super::wide;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::layouts::same_layout;
-use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Readback};
+use crate::backend::cuda::layouts::{kernel_structs, same_layout};
+use crate::backend::cuda::memory::{self, filled_members, optional, DeviceBuffer, Fill, Readback};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::Context;
@@ -60,24 +60,24 @@ impl Bins {
     }
 }
 
-/// Addresses and limits of the row statistics; the kernels' `Facts`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct ProductRowStatsAt {
-    pub products: Address,
-    pub lows: Address,
-    pub spans: Address,
-    pub groups: Address,
-    pub slides: Address,
-    group_work: i64,
-    alone_work: i64,
-    /// Low and high halves of the sum of all multiplications, from which the kernels compute a higher limit
-    /// than `alone_work`; NULL if `alone_work` is final.
-    totals: Address,
-    wide: i64,
-    /// Row offsets of the left factor, if its rows with one entry have bins of their own.
-    pub left: Ints,
-    pub cut: Cut,
+kernel_structs! {
+    /// Addresses and limits of the row statistics; the kernels' `Facts`.
+    pub struct ProductRowStatsAt = "spgemm/rows.cu Facts" {
+        pub products: Address,
+        pub lows: Address,
+        pub spans: Address,
+        pub groups: Address,
+        pub slides: Address,
+        group_work: i64,
+        alone_work: i64,
+        /// Low and high halves of the sum of all multiplications, from which the kernels compute a higher limit
+        /// than `alone_work`; NULL if `alone_work` is final.
+        totals: Address,
+        wide: i64,
+        /// Row offsets of the left factor, if its rows with one entry have bins of their own.
+        pub left: Ints,
+        pub cut: Cut,
+    }
 }
 
 impl ProductRowStatsAt {
@@ -102,7 +102,6 @@ impl ProductRowStatsAt {
 }
 
 same_layout!(Bins = "spgemm/rows.cu Bins" { limits, count, few, medium, group_limits, groups, value, tiny, slide_limits, slides, block_limits, blocks });
-same_layout!(ProductRowStatsAt = "spgemm/rows.cu Facts" { products, lows, spans, groups, slides, group_work, alone_work, totals, wide, left, cut });
 same_layout!(Cut = "spgemm/common.cuh Cut" { longest, part });
 
 /// Statistics of each row of the product, in the device's memory.
@@ -127,6 +126,8 @@ pub struct ProductRowStats {
     /// True if the rows of the right factor are sorted and have each column once.
     pub distinct: bool,
 }
+
+filled_members!(ProductRowStats { products, extents, groups, repeats, slides });
 
 /// Word numbers of the readback page of the analysis.
 mod word {
@@ -186,24 +187,19 @@ impl ProductRowStats {
             false => None,
         };
         let same = (left.offsets, left.indices, left.rows) == (right.offsets, right.indices, right.rows);
-        let marks = match grouped && extents.is_some() {
-            true => optional(bytes(left.rows).and_then(|groups| {
+        // Numbers of rows of groups or slides of C, and marks of the rows of the right factor, and of the left one
+        // if it has another pattern.
+        let marks = |wanted: bool| match wanted {
+            true => optional(bytes(left.rows).and_then(|of_c| {
                 let own = if same { None } else { Some(bytes(left.rows)?) };
-                Ok((groups, (bytes(right.rows)?, own)))
-            }))?,
-            false => None,
+                Ok((of_c, (bytes(right.rows)?, own)))
+            })),
+            false => Ok(None),
         };
-        let (groups, repeats) = marks.unzip();
+        let (groups, repeats) = marks(grouped && extents.is_some())?.unzip();
         let (repeats, own) = repeats.unzip();
         let mut own = own.flatten();
-        let moves = match slides {
-            true => optional(bytes(left.rows).and_then(|slides| {
-                let own = if same { None } else { Some(bytes(left.rows)?) };
-                Ok((slides, (bytes(right.rows)?, own)))
-            }))?,
-            false => None,
-        };
-        let (slides, mut moves) = moves.unzip();
+        let (slides, mut moves) = marks(slides)?.unzip();
         let [.., long, longer] = left_stats.longer;
         let mut statistics = ProductRowStats {
             products,
@@ -299,7 +295,7 @@ impl ProductRowStats {
         words.fetch(cx, word::END)?;
         let found = words.wait(cx)?;
         let mut binned = binned.settle(found);
-        binned.list.seal();
+        binned.list.mark_filled();
         let products = u128::from(found[word::PRODUCTS]) + (u128::from(found[word::PRODUCTS + 1]) << 32);
         // The numbers of products of rows are capped at 2^63 − 1.
         let products = i64::try_from(products).ok().filter(|&count| count < i64::MAX);
@@ -307,12 +303,12 @@ impl ProductRowStats {
             return Err(Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications"));
         };
         statistics.alone_work = alone_work(products);
-        statistics.seal();
+        statistics.mark_filled();
         // Memory that no pending work uses is ready for the next allocation.
-        own.iter_mut().for_each(DeviceBuffer::seal);
+        own.mark_filled();
         if let Some((moved, own)) = &mut moves {
-            moved.seal();
-            own.iter_mut().for_each(DeviceBuffer::seal);
+            moved.mark_filled();
+            own.mark_filled();
         }
         Ok((statistics, binned, products))
     }
@@ -320,7 +316,7 @@ impl ProductRowStats {
     /// Statistics of a product of which only the multiplications of each row are known. The stream has been
     /// synchronized since these were counted. Rows of both factors are sorted and have each column once.
     pub fn of_products(mut products: DeviceBuffer<i64>, left: &Rows) -> ProductRowStats {
-        products.seal();
+        products.mark_filled();
         ProductRowStats {
             products,
             extents: None,
@@ -366,12 +362,6 @@ impl ProductRowStats {
     /// NULL.
     pub fn repeats(&self) -> Address {
         self.repeats.as_ref().map_or(Address::NULL, DeviceBuffer::address)
-    }
-
-    fn seal(&mut self) {
-        self.products.seal();
-        self.extents.iter_mut().flatten().for_each(DeviceBuffer::seal);
-        self.groups.iter_mut().chain(&mut self.repeats).chain(&mut self.slides).for_each(DeviceBuffer::seal);
     }
 
     /// Returns the number of rows of the product.
@@ -448,7 +438,7 @@ impl Binned {
         words.fetch_with(cx, word::END, [offsets.at(rows), more])?;
         let found = words.wait(cx)?;
         let mut binned = enqueued.settle(found);
-        binned.list.seal();
+        binned.list.mark_filled();
         Ok((binned, [found[word::END] as i64, found[word::END + 1] as i64]))
     }
 
@@ -485,27 +475,27 @@ impl Binned {
         (self.list.at(range.start), range.len() as i64)
     }
 
-    /// Returns a list with all bins empty, to be set by [`Binned::put`], and no wide rows.
+    /// Returns a list with all bins empty, to be set by [`Binned::set_range`], and no wide rows.
     pub fn empty(list: DeviceBuffer<u32>) -> Binned {
         Binned { list, ranges: [const { 0..0 }; RowBin::COUNT], windows: 0 }
     }
 
     /// Sets the range of a bin in the list: `count` elements from `start` on.
-    pub fn put(&mut self, bin: usize, start: usize, count: usize) {
+    pub fn set_range(&mut self, bin: usize, start: usize, count: usize) {
         self.ranges[bin] = start..start + count;
     }
 }
 
 impl Enqueued {
     /// Returns the bins, given the words of the readback page after the stream was synchronized. The list is
-    /// not sealed.
+    /// not marked as filled.
     fn settle(self, words: &[u64]) -> Binned {
         let mut binned = Binned::empty(self.0);
         let counts = &words[word::COUNTS..];
         let mut next = 0;
         for (bin, &count) in counts[..RowBin::COUNT].iter().enumerate() {
             let start = if self.1 > 0 { bin * self.1 as usize } else { next };
-            binned.put(bin, start, count as usize);
+            binned.set_range(bin, start, count as usize);
             next += count as usize;
         }
         binned.windows = counts[RowBin::COUNT] as usize;

@@ -9,10 +9,10 @@ use super::kernels::Name;
 use super::rows::{Ints, Kernels};
 use super::target;
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::device_wide::{exclusive_scan, sort_pairs, Narrow, Pair, Wide, WideKeys};
+use crate::backend::cuda::convert::device_wide::{scan, sort_pairs, sorted, Narrow, Pair, Wide, WideKeys};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
+use crate::backend::cuda::memory::{self, filled_members, DeviceBuffer, Numbers};
 use crate::error::Result;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
@@ -91,13 +91,8 @@ impl Transposition {
                 c.index_type.wide(), base, c.values)
         }
     }
-
-    /// Records that the stream has been synchronized.
-    pub fn seal(&mut self) {
-        self.offsets.seal();
-        self.from.seal();
-    }
 }
+filled_members!(Transposition { offsets, from });
 
 /// Inputs of the sort of [`Transposition::new`].
 struct Sorter<'a> {
@@ -115,27 +110,23 @@ impl Sorter<'_> {
     fn sort<P: Pair>(&self) -> Result<DeviceBuffer<P::Position>> {
         let &Sorter { cx, device, kernels, columns, entries, cols, offsets } = self;
         let count = entries as i64;
-        let keys = [DeviceBuffer::<P::Key>::new(cx, entries)?, DeviceBuffer::new(cx, entries)?];
-        let positions = [DeviceBuffer::<P::Position>::new(cx, entries)?, DeviceBuffer::new(cx, entries)?];
         let (wide_key, wide_position) = (size_of::<P::Key>() == 8, size_of::<P::Position>() == 8);
-        // SAFETY: every array has an element for each entry.
-        unsafe {
-            launch!(kernels.get(Name::SortInput)?, blocks(device, count), 256, 0, cx.stream;
-                columns, count, keys[0].address(), i64::from(wide_key), positions[0].address(),
-                i64::from(wide_position))?;
-        }
         let bits = 64 - (cols.max(2) as u64 - 1).leading_zeros();
-        let sorted =
-            sort_pairs::<P>(cx, [&keys[0], &keys[1]], [&positions[0], &positions[1]], entries, bits)?;
+        let (keys, positions) = sorted::<P>(cx, entries, bits, |keys, positions| {
+            // SAFETY: every array has an element for each entry.
+            unsafe {
+                launch!(kernels.get(Name::SortInput)?, blocks(device, count), 256, 0, cx.stream;
+                    columns, count, keys, i64::from(wide_key), positions, i64::from(wide_position))
+            }
+        })?;
         let index = if wide_key { IndexType::I64 } else { IndexType::I32 };
-        let sorted_keys = Ints::new(keys[sorted].address(), index);
+        let sorted_keys = Ints::new(keys.address(), index);
         // SAFETY: there are cols + 1 offsets.
         unsafe {
             launch!(kernels.get(Name::ColumnOffsets)?, blocks(device, cols + 1), 256, 0, cx.stream;
                 sorted_keys, count, cols, offsets)?;
         }
-        let [first, second] = positions;
-        Ok(if sorted == 0 { first } else { second })
+        Ok(positions)
     }
 }
 
@@ -290,10 +281,7 @@ impl ByParts<'_> {
             let [columns, _] = take(part, Wanted::Pattern)?;
             count_columns(columns, part.count())?;
         }
-        // SAFETY: `places` has cols + 1 elements, and C has room for its offsets, by its descriptor.
-        unsafe {
-            exclusive_scan(cx, places.address(), places.address(), cols as usize + 1)?;
-        }
+        scan(cx, &places)?;
         target::write_offsets(cx, device, kernels, places.address(), c)?;
         for part in parts.iter().filter(|part| part.count() > 0) {
             let [columns, values] = take(part, Wanted::Product)?;

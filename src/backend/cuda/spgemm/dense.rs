@@ -9,8 +9,8 @@ use super::rows::{Factor, Kernels, Output};
 use super::wide::{Product, Tasks};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::layouts::same_layout;
-use crate::backend::cuda::memory::{optional, DeviceBuffer};
+use crate::backend::cuda::layouts::kernel_structs;
+use crate::backend::cuda::memory::{filled_members, optional, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::spmm::dense::own::Own;
@@ -24,19 +24,17 @@ use crate::select::spmm::dense::own::Plan;
 use crate::support::Types;
 use crate::types::Address;
 
-/// Dense copy of some rows and columns of a matrix; the kernels' `Panel`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Panel {
-    data: Address,
-    first_row: i64,
-    rows: i64,
-    first_column: i64,
-    columns: i64,
-    ld: i64,
+kernel_structs! {
+    /// Dense copy of some rows and columns of a matrix; the kernels' `Panel`.
+    pub struct Panel = "spgemm/dense.cu Panel" {
+        data: Address,
+        first_row: i64,
+        rows: i64,
+        first_column: i64,
+        columns: i64,
+        ld: i64,
+    }
 }
-
-same_layout!(Panel = "spgemm/dense.cu Panel" { data, first_row, rows, first_column, columns, ld });
 
 /// Dense multiplication, panel by panel, of the wide rows of a product.
 pub struct Dense {
@@ -163,9 +161,5 @@ impl Dense {
                 before, *output)
         }
     }
-
-    /// Records that the stream has been synchronized.
-    pub fn seal(&mut self) {
-        [&mut self.left, &mut self.right, &mut self.product].into_iter().for_each(DeviceBuffer::seal);
-    }
 }
+filled_members!(Dense { left, right, product });

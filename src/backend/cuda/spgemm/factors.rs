@@ -7,7 +7,7 @@ use super::rows::{self, Factor};
 use crate::backend::cuda::check;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::memory::{optional, DeviceBuffer, Readback};
+use crate::backend::cuda::memory::{optional, DeviceBuffer, Fill, Readback};
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::format::tile::SIDE;
@@ -27,6 +27,20 @@ pub struct Side {
     /// Known order of the column indices ([`rows::SORTED`], [`rows::DISTINCT`]); `None` if it must be
     /// determined.
     pub order: Option<i32>,
+}
+
+/// Returns the left and the right factor, given A's and B's: B's and A's if the product is `transposed`.
+pub fn left_and_right<T>(transposed: bool, a: T, b: T) -> (T, T) {
+    match transposed {
+        true => (b, a),
+        false => (a, b),
+    }
+}
+
+/// Returns the number of multiplications, given the low and high halves of their sum.
+pub fn number_of_products(halves: &[u64]) -> Result<i64> {
+    i64::try_from(u128::from(halves[0]) + (u128::from(halves[1]) << 32))
+        .map_err(|_| Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications"))
 }
 
 /// Both factors, A and B.
@@ -76,19 +90,14 @@ impl Factors {
     /// Returns the left and the right factor: A and B, or B and A if the product is `transposed`.
     pub fn sides(&self, transposed: bool) -> (&Side, &Side) {
         let [a, b] = &self.0;
-        if transposed {
-            (b, a)
-        } else {
-            (a, b)
-        }
+        left_and_right(transposed, a, b)
     }
 
     /// Returns the operands of A and B. The stream must have been synchronized since they were made.
-    pub fn sealed(self) -> [Operand; 2] {
-        self.0.map(|Side { mut operand, .. }| {
-            operand.seal();
-            operand
-        })
+    pub fn filled(self) -> [Operand; 2] {
+        let mut operands = self.0.map(|side| side.operand);
+        operands.mark_filled();
+        operands
     }
 }
 

@@ -55,83 +55,75 @@ kernel_kinds! {
 }
 
 macro_rules! names {
-    ($($name:ident),* $(,)?) => {
+    (|$device:ident, $types:ident, $columns:ident| { $($name:ident => $kernel:expr),* $(,)? }) => {
         /// Kernel of SpGEMM `hash`, without the types of its values and indices.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Name { $($name),* }
 
         impl Name {
             pub const COUNT: usize = [$(stringify!($name)),*].len();
+
+            /// Loads the kernel for values of these types and a right factor with this column index type.
+            pub fn load(self, $device: &Device, $types: &'static str, $columns: IndexType) -> Result<Kernel> {
+                match self {
+                    $(Name::$name => $kernel),*
+                }
+            }
         }
     };
 }
-names! {
-    Products, Order, Extents, Spans, Repeats, Groups, Slides, SlideCounts, CountBins, FillBins, ScanFew, WriteOffsets,
-    SortInput, ColumnOffsets, Transpose, ColumnCounts, Advance, TransposePart, TinyCount, TinyMultiply,
-    HashCount, HashMultiply, WindowCount, WindowMultiply, TeamCount, TeamMultiply, GroupCount,
-    GroupMultiply, SlideMultiply, BlockCount, BlockMultiply, SingleCounts, SingleMultiply, WideStarts,
-    WideBits, WideWindows, WideTasks, WideMerge, WideSums, WideCount, WideMultiply, WideParts, MapRowsInParts,
-    MapLongRows, MapMake, MapMakeLong, MapMultiply, MapMultiplyFew, DenseFill, DenseTake,
-}
-
-impl Name {
-    /// Loads the kernel for values of these types and a right factor with this column index type.
-    pub fn load(self, device: &Device, types: &'static str, columns: IndexType) -> Result<Kernel> {
-        let plain = |file, name| device.modules().kernel(file, name);
-        match self {
-            Name::Products => plain("spgemm/rows", "spgemm_products"),
-            Name::Order => plain("spgemm/rows", "spgemm_order"),
-            Name::Extents => plain("spgemm/rows", "spgemm_extents"),
-            Name::Spans => plain("spgemm/rows", "spgemm_spans"),
-            Name::CountBins => plain("spgemm/rows", "spgemm_count_bins"),
-            Name::FillBins => plain("spgemm/rows", "spgemm_fill_bins"),
-            Name::ScanFew => plain("spgemm/rows", "spgemm_scan_few"),
-            Name::WriteOffsets => plain("spgemm/rows", "spgemm_write_offsets"),
-            Name::SortInput => plain("spgemm/rows", "spgemm_sort_input"),
-            Name::ColumnOffsets => plain("spgemm/rows", "spgemm_column_offsets"),
-            Name::Transpose => plain("spgemm/rows", "spgemm_transpose"),
-            Name::ColumnCounts => plain("spgemm/rows", "spgemm_column_counts"),
-            Name::Advance => plain("spgemm/rows", "spgemm_advance"),
-            Name::TransposePart => plain("spgemm/rows", "spgemm_transpose_part"),
-            Name::Repeats => plain("spgemm/group", "spgemm_repeats"),
-            Name::Groups => plain("spgemm/group", "spgemm_groups"),
-            Name::Slides => plain("spgemm/slide", "spgemm_slides"),
-            Name::SlideCounts => plain("spgemm/slide", "spgemm_slide_counts"),
-            Name::SingleCounts => plain("spgemm/single", "spgemm_single_counts"),
-            Name::WideStarts => plain("spgemm/wide", "spgemm_wide_starts"),
-            Name::WideBits => plain("spgemm/wide", "spgemm_wide_bits"),
-            Name::WideWindows => plain("spgemm/wide", "spgemm_wide_windows"),
-            Name::WideTasks => plain("spgemm/wide", "spgemm_wide_tasks"),
-            Name::WideMerge => plain("spgemm/wide", "spgemm_wide_merge"),
-            Name::WideSums => plain("spgemm/wide", "spgemm_wide_sums"),
-            Name::MapRowsInParts => plain("spgemm/map", "spgemm_map_rows_in_parts"),
-            Name::MapLongRows => plain("spgemm/map", "spgemm_map_long_rows"),
-            Name::MapMake => plain("spgemm/map", "spgemm_map_make"),
-            Name::MapMakeLong => plain("spgemm/map", "spgemm_map_make_long"),
-            Name::TinyCount => TINY_COUNT.load(device, (columns,)),
-            Name::HashCount => HASH_COUNT.load(device, (columns,)),
-            Name::WindowCount => WINDOW_COUNT.load(device, (columns,)),
-            Name::TeamCount => TEAM_COUNT.load(device, (columns,)),
-            Name::GroupCount => GROUP_COUNT.load(device, (columns,)),
-            Name::BlockCount => BLOCK_COUNT.load(device, (columns,)),
-            Name::WideCount => WIDE_COUNT.load(device, (columns,)),
-            Name::TinyMultiply => TINY_MULTIPLY.load(device, (types, columns)),
-            Name::HashMultiply => HASH_MULTIPLY.load(device, (types, columns)),
-            Name::WindowMultiply => WINDOW_MULTIPLY.load(device, (types, columns)),
-            Name::TeamMultiply => TEAM_MULTIPLY.load(device, (types, columns)),
-            Name::GroupMultiply => GROUP_MULTIPLY.load(device, (types, columns)),
-            Name::SlideMultiply => SLIDE_MULTIPLY.load(device, (types, columns)),
-            Name::BlockMultiply => BLOCK_MULTIPLY.load(device, (types, columns)),
-            Name::SingleMultiply => SINGLE_MULTIPLY.load(device, (types, columns)),
-            Name::WideMultiply => WIDE_MULTIPLY.load(device, (types, columns)),
-            Name::WideParts => WIDE_PARTS.load(device, (types,)),
-            Name::DenseFill => DENSE_FILL.load(device, (types,)),
-            Name::DenseTake => DENSE_TAKE.load(device, (types, columns)),
-            Name::MapMultiply => MAP_MULTIPLY.load(device, (types,)),
-            Name::MapMultiplyFew => MAP_MULTIPLY_FEW.load(device, (types,)),
-        }
-    }
-}
+names! { |device, types, columns| {
+    Products => device.modules().kernel("spgemm/rows", "spgemm_products"),
+    Order => device.modules().kernel("spgemm/rows", "spgemm_order"),
+    Extents => device.modules().kernel("spgemm/rows", "spgemm_extents"),
+    Spans => device.modules().kernel("spgemm/rows", "spgemm_spans"),
+    Repeats => device.modules().kernel("spgemm/group", "spgemm_repeats"),
+    Groups => device.modules().kernel("spgemm/group", "spgemm_groups"),
+    Slides => device.modules().kernel("spgemm/slide", "spgemm_slides"),
+    SlideCounts => device.modules().kernel("spgemm/slide", "spgemm_slide_counts"),
+    CountBins => device.modules().kernel("spgemm/rows", "spgemm_count_bins"),
+    FillBins => device.modules().kernel("spgemm/rows", "spgemm_fill_bins"),
+    ScanFew => device.modules().kernel("spgemm/rows", "spgemm_scan_few"),
+    WriteOffsets => device.modules().kernel("spgemm/rows", "spgemm_write_offsets"),
+    SortInput => device.modules().kernel("spgemm/rows", "spgemm_sort_input"),
+    ColumnOffsets => device.modules().kernel("spgemm/rows", "spgemm_column_offsets"),
+    Transpose => device.modules().kernel("spgemm/rows", "spgemm_transpose"),
+    ColumnCounts => device.modules().kernel("spgemm/rows", "spgemm_column_counts"),
+    Advance => device.modules().kernel("spgemm/rows", "spgemm_advance"),
+    TransposePart => device.modules().kernel("spgemm/rows", "spgemm_transpose_part"),
+    TinyCount => TINY_COUNT.load(device, (columns,)),
+    TinyMultiply => TINY_MULTIPLY.load(device, (types, columns)),
+    HashCount => HASH_COUNT.load(device, (columns,)),
+    HashMultiply => HASH_MULTIPLY.load(device, (types, columns)),
+    WindowCount => WINDOW_COUNT.load(device, (columns,)),
+    WindowMultiply => WINDOW_MULTIPLY.load(device, (types, columns)),
+    TeamCount => TEAM_COUNT.load(device, (columns,)),
+    TeamMultiply => TEAM_MULTIPLY.load(device, (types, columns)),
+    GroupCount => GROUP_COUNT.load(device, (columns,)),
+    GroupMultiply => GROUP_MULTIPLY.load(device, (types, columns)),
+    SlideMultiply => SLIDE_MULTIPLY.load(device, (types, columns)),
+    BlockCount => BLOCK_COUNT.load(device, (columns,)),
+    BlockMultiply => BLOCK_MULTIPLY.load(device, (types, columns)),
+    SingleCounts => device.modules().kernel("spgemm/single", "spgemm_single_counts"),
+    SingleMultiply => SINGLE_MULTIPLY.load(device, (types, columns)),
+    WideStarts => device.modules().kernel("spgemm/wide", "spgemm_wide_starts"),
+    WideBits => device.modules().kernel("spgemm/wide", "spgemm_wide_bits"),
+    WideWindows => device.modules().kernel("spgemm/wide", "spgemm_wide_windows"),
+    WideTasks => device.modules().kernel("spgemm/wide", "spgemm_wide_tasks"),
+    WideMerge => device.modules().kernel("spgemm/wide", "spgemm_wide_merge"),
+    WideSums => device.modules().kernel("spgemm/wide", "spgemm_wide_sums"),
+    WideCount => WIDE_COUNT.load(device, (columns,)),
+    WideMultiply => WIDE_MULTIPLY.load(device, (types, columns)),
+    WideParts => WIDE_PARTS.load(device, (types,)),
+    MapRowsInParts => device.modules().kernel("spgemm/map", "spgemm_map_rows_in_parts"),
+    MapLongRows => device.modules().kernel("spgemm/map", "spgemm_map_long_rows"),
+    MapMake => device.modules().kernel("spgemm/map", "spgemm_map_make"),
+    MapMakeLong => device.modules().kernel("spgemm/map", "spgemm_map_make_long"),
+    MapMultiply => MAP_MULTIPLY.load(device, (types,)),
+    MapMultiplyFew => MAP_MULTIPLY_FEW.load(device, (types,)),
+    DenseFill => DENSE_FILL.load(device, (types,)),
+    DenseTake => DENSE_TAKE.load(device, (types, columns)),
+} }
 
 /// Returns the kernels that the numeric phase needs for the bins that have rows. Rows of
 /// [`RowBin::DenseWindows`] have the kernel of windows if `wide_apart`, and else that of bitmaps.

@@ -11,7 +11,7 @@ use crate::backend::cuda::check;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Readback};
+use crate::backend::cuda::memory::{self, filled_members, optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::scalars::Scalar;
 use crate::error::Result;
@@ -147,13 +147,8 @@ impl Map {
                 i32::from(self.has_parts), columns, entries, *output)
         }
     }
-
-    /// Records that the stream has been synchronized.
-    pub fn seal(&mut self) {
-        self.ends.seal();
-        self.pairs.seal();
-    }
 }
+filled_members!(Map { ends, pairs });
 
 impl CudaSpgemm {
     /// Makes the map of the product, if it is worth its memory and there is enough. `wide_apart` says that

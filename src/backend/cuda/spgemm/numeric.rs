@@ -90,7 +90,7 @@ impl CudaSpgemm {
             }
         } else {
             let (statistics, binned) = (self.statistics.at(), &counted.binned);
-            let beside = self.beside()?;
+            let overlap = self.overlap()?;
             let tasks = counted.wide.as_ref().and_then(Wide::whole);
             let dense = counted.dense.as_ref().filter(|_| direct && tasks.is_some());
             let wide_apart = match (&counted.wide, dense, tasks) {
@@ -102,17 +102,17 @@ impl CudaSpgemm {
                 (Some(wide), ..) => {
                     let product = self.wide_product(&left, &right, statistics);
                     let before = kept.tasks.is_some();
-                    let done = wide.multiply(cx, &product, alpha, &output, &mut kept.tasks, &beside)?;
+                    let done = wide.multiply(cx, &product, alpha, &output, &mut kept.tasks, &overlap)?;
                     kept.fresh |= kept.tasks.is_some() != before;
                     done
                 }
                 (None, ..) => false,
             };
-            let job = Job { left, right, statistics, binned, wide_apart, beside };
+            let job = Job { left, right, statistics, binned, wide_apart, overlap };
             self.multiply(cx, alpha, &job, &output)?;
             if direct {
                 let offsets = offsets.address();
-                target::write_offsets_beside(cx, &self.device, &self.kernels, offsets, c, &job.beside)?;
+                target::write_offsets_overlapping(cx, &self.device, &self.kernels, offsets, c, &job.overlap)?;
             }
             if let (Some(wide), true, None) = (&counted.wide, wide_apart, dense) {
                 wide.add_parts(cx, &self.wide_product(&left, &right, statistics), alpha, &output)?;
@@ -141,16 +141,21 @@ impl CudaSpgemm {
             return transposition.write(cx, &self.device, &self.kernels, (offsets, left.rows), values, c);
         }
         let taken = nnz.saturating_mul(right.index_type.size() + self.problem.types.y.size());
-        let by_parts = ByParts {
-            cx,
-            device: &self.device,
-            kernels: &self.kernels,
-            rows: staging,
-            offsets,
-            step: 1,
-            room: room.saturating_sub(taken),
-        };
+        let by_parts = self.by_parts(cx, counted, 1, room.saturating_sub(taken));
         by_parts.write(c, Origin::Staged([columns, staged]))
+    }
+
+    /// Returns the transposition of the rows into C with up to `room` bytes, some rows after the others from
+    /// multiples of `step` on.
+    pub(super) fn by_parts<'a>(
+        &'a self,
+        cx: &'a Context,
+        counted: &'a Counted,
+        step: usize,
+        room: usize,
+    ) -> ByParts<'a> {
+        let (device, kernels, rows) = (&*self.device, &self.kernels, self.staging(counted));
+        ByParts { cx, device, kernels, rows, offsets: &counted.offsets, step, room }
     }
 
     /// Returns the sizes of the staged rows, from which the way of the transposition is chosen.

@@ -2,7 +2,7 @@
 //! the reverse), with little memory: some rows at a time, as a product of their own.
 
 use super::bins::{Binned, RowBin, GROUP_CUT};
-use super::columns::{ByParts, Origin, Part, Wanted};
+use super::columns::{Origin, Part, Wanted};
 use super::rows::Output;
 use super::{Counted, CudaSpgemm, Job};
 use crate::backend::cuda::operand::Rows;
@@ -24,15 +24,7 @@ impl CudaSpgemm {
         room: usize,
     ) -> Result<()> {
         let (left, right) = self.factors();
-        let by_parts = ByParts {
-            cx,
-            device: &self.device,
-            kernels: &self.kernels,
-            rows: self.staging(counted),
-            offsets: &counted.offsets,
-            step: GROUP_CUT,
-            room,
-        };
+        let by_parts = self.by_parts(cx, counted, GROUP_CUT, room);
         let compute = &mut |part: &Part, wanted, arrays: [Address; 2]| {
             let alpha = match wanted {
                 Wanted::Product => alpha,
@@ -84,7 +76,7 @@ impl CudaSpgemm {
             None => false,
         };
         let job =
-            Job { left, right: *right, statistics, binned: &binned, wide_apart, beside: self.beside()? };
+            Job { left, right: *right, statistics, binned: &binned, wide_apart, overlap: self.overlap()? };
         self.multiply(cx, alpha, &job, &output)
     }
 }

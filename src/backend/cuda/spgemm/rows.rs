@@ -11,7 +11,7 @@ use super::wide::WINDOW;
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
-use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::operand;
 use crate::error::{Error, Result};
 use crate::memory::Context;
@@ -23,12 +23,12 @@ use crate::select::spgemm::windows::{count_window, multiply_window, window_budge
 use crate::support::Types;
 use crate::types::{Address, DataType, IndexType};
 
-/// Array of offsets or column indices of 32 or 64 bits; the kernels' `Ints`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Ints {
-    data: Address,
-    wide: i64,
+kernel_structs! {
+    /// Array of offsets or column indices of 32 or 64 bits; the kernels' `Ints`.
+    pub struct Ints = "spgemm/common.cuh Ints" {
+        data: Address,
+        wide: i64,
+    }
 }
 
 impl Ints {
@@ -49,13 +49,13 @@ impl Ints {
     }
 }
 
-/// Pattern of a factor; the kernels' `Factor`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Factor {
-    offsets: Ints,
-    indices: Ints,
-    base: i64,
+kernel_structs! {
+    /// Pattern of a factor; the kernels' `Factor`.
+    pub struct Factor = "spgemm/common.cuh Factor" {
+        offsets: Ints,
+        indices: Ints,
+        base: i64,
+    }
 }
 
 impl Factor {
@@ -74,18 +74,18 @@ impl Factor {
     }
 }
 
-/// List of the rows of a bin; the kernels' `Listed`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Listed {
-    pub rows: Address,
-    pub count: i64,
-    /// Address of the number of rows if only the device knows it, or else NULL.
-    pub counted: Address,
-    /// Low and high halves of the sum of all products. If it is more than `most`, kernels take the list as
-    /// empty.
-    pub products: Address,
-    pub most: i64,
+kernel_structs! {
+    /// List of the rows of a bin; the kernels' `Listed`.
+    pub struct Listed = "spgemm/common.cuh Listed" {
+        pub rows: Address,
+        pub count: i64,
+        /// Address of the number of rows if only the device knows it, or else NULL.
+        pub counted: Address,
+        /// Low and high halves of the sum of all products. If it is more than `most`, kernels take the list as
+        /// empty.
+        pub products: Address,
+        pub most: i64,
+    }
 }
 
 impl Listed {
@@ -95,27 +95,27 @@ impl Listed {
     }
 }
 
-/// Arrays that receive column indices and values; the kernels' `Output`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Output {
-    /// Row offsets of the product.
-    pub offsets: Address,
-    /// The user's column indices, or NULL.
-    pub columns: Address,
-    /// The plan's column indices (base 0), or NULL.
-    pub kept: Address,
-    /// Values of the product.
-    pub values: Address,
-    /// 1 if the user's column indices have 64 bits.
-    pub wide: i64,
-    /// Index base of the user's column indices.
-    pub base: i64,
-    /// 1 if `kept` has been filled before.
-    pub known: i64,
-    /// 1 if the columns of a row must ascend; otherwise they may be in the order that costs least, which is
-    /// always the same.
-    pub sorted: i64,
+kernel_structs! {
+    /// Arrays that receive column indices and values; the kernels' `Output`.
+    pub struct Output = "spgemm/common.cuh Output" {
+        /// Row offsets of the product.
+        pub offsets: Address,
+        /// The user's column indices, or NULL.
+        pub columns: Address,
+        /// The plan's column indices (base 0), or NULL.
+        pub kept: Address,
+        /// Values of the product.
+        pub values: Address,
+        /// 1 if the user's column indices have 64 bits.
+        pub wide: i64,
+        /// Index base of the user's column indices.
+        pub base: i64,
+        /// 1 if `kept` has been filled before.
+        pub known: i64,
+        /// 1 if the columns of a row must ascend; otherwise they may be in the order that costs least, which is
+        /// always the same.
+        pub sorted: i64,
+    }
 }
 
 /// Flag of a factor's order: in each row, no column is less than the one before it.
@@ -132,11 +132,6 @@ pub fn order(flags: u32) -> i32 {
         _ => 0,
     }
 }
-
-same_layout!(Ints = "spgemm/common.cuh Ints" { data, wide });
-same_layout!(Factor = "spgemm/common.cuh Factor" { offsets, indices, base });
-same_layout!(Listed = "spgemm/common.cuh Listed" { rows, count, counted, products, most });
-same_layout!(Output = "spgemm/common.cuh Output" { offsets, columns, kept, values, wide, base, known, sorted });
 
 /// Maximum count of numbers that one block scans (`scan_in_block` in kernels/spgemm/common.cuh), in one launch and
 /// without memory of its own: a scan by all multiprocessors takes two launches, and an allocation between them.
@@ -165,33 +160,10 @@ pub fn grid(count: i64) -> Result<u32> {
 /// Threads of a block of the kernels in which a warp processes a row.
 pub const WARPS_BLOCK: u32 = 128;
 
-/// Launch shape of a kernel in which a warp processes a row, with a table in shared memory.
+/// Launch shape of a kernel in which a team of lanes, or a whole warp, processes a row, with a table in shared
+/// memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Threads of a block.
-    pub threads: u32,
-    /// Bytes of shared memory of a block.
-    pub shared: u32,
-    /// Slots of a warp's table.
-    pub table: i32,
-}
-
-impl Shape {
-    /// Blocks of four warps, or of as many as fit into shared memory with `bytes` each.
-    fn new(device: &Device, table: u32, bytes: usize) -> Self {
-        let (threads, shared) = warps_that_fit(device, bytes);
-        Shape { threads, shared, table: table as i32 }
-    }
-
-    /// Returns the number of blocks for `count` rows.
-    pub fn blocks(&self, count: i64) -> u32 {
-        warp_blocks(count, self.threads)
-    }
-}
-
-/// Launch shape of a kernel in which a team of lanes processes a row.
-#[derive(Clone, Copy, Debug)]
-pub struct Teams {
     /// Lanes of a team.
     pub lanes: i32,
     /// Slots of a team's table.
@@ -202,11 +174,11 @@ pub struct Teams {
     pub shared: u32,
 }
 
-impl Teams {
+impl Shape {
     /// Teams of `lanes` lanes, each with a table of `table` slots in `bytes` bytes.
     fn new(device: &Device, lanes: i32, table: usize, bytes: usize) -> Self {
         let (threads, shared) = warps_that_fit(device, 32 / lanes as usize * bytes);
-        Teams { lanes, table: table as i32, threads, shared }
+        Shape { lanes, table: table as i32, threads, shared }
     }
 
     /// Returns the number of blocks for `count` rows (less than 2^32).
@@ -233,6 +205,18 @@ fn warp_bytes(table: usize, most: usize, key: usize, value: usize) -> usize {
     table * (key + value) + most * key
 }
 
+/// Returns values of this type and the sums of their products as the names of kernels spell them.
+pub fn types_of_factors(values: DataType) -> &'static str {
+    match values {
+        DataType::R64F => "f64",
+        DataType::R16F => "f16f32",
+        DataType::R16BF => "bf16f32",
+        DataType::C32F => "c32",
+        DataType::C64F => "c64",
+        _ => "f32",
+    }
+}
+
 /// Kernels of one product. Each is loaded when it is first needed, since most products have rows for few of
 /// them.
 pub struct Kernels {
@@ -252,23 +236,17 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// Prepares the kernels for a right factor without loading any.
-    pub fn new(device: &Arc<Device>, types: Types, right: &operand::Rows) -> Self {
+    /// Prepares the kernels for a right factor with `cols` columns, whose indices are of type `columns`, without
+    /// loading any.
+    pub fn new(device: &Arc<Device>, types: Types, (columns, cols): (IndexType, i64)) -> Self {
         Kernels {
             device: Arc::clone(device),
-            types: match types.a {
-                DataType::R64F => "f64",
-                DataType::R16F => "f16f32",
-                DataType::R16BF => "bf16f32",
-                DataType::C32F => "c32",
-                DataType::C64F => "c64",
-                _ => "f32",
-            },
-            columns: right.index_type,
+            types: types_of_factors(types.a),
+            columns,
             loaded: std::array::from_fn(|_| OnceCell::new()),
-            key: right.index_type.size(),
+            key: columns.size(),
             value: types.y.size(),
-            far: is_far(right.cols),
+            far: is_far(cols),
         }
     }
 
@@ -337,30 +315,31 @@ impl Kernels {
 
     /// Returns the launch shape of the hash kernel that counts rows of up to `most` products.
     pub fn hash_count_shape(&self, device: &Device, most: u32) -> Shape {
-        Shape::new(device, 2 * most, 2 * most as usize * self.key)
+        let table = 2 * most as usize;
+        Shape::new(device, 32, table, table * self.key)
     }
 
     /// Returns the launch shape of the hash kernel that computes rows of up to `most` entries.
     pub fn hash_multiply_shape(&self, device: &Device, most: u32) -> Shape {
-        let most_entries = most as usize;
-        Shape::new(device, 2 * most, warp_bytes(2 * most_entries, most_entries, self.key, self.value))
+        let most = most as usize;
+        Shape::new(device, 32, 2 * most, warp_bytes(2 * most, most, self.key, self.value))
     }
 
     /// Returns the launch shape of teams of at least `part` lanes that count `rows` rows of up to `most`
     /// products.
-    pub fn team_count_shape(&self, device: &Device, part: i32, most: u32, rows: i64) -> Teams {
+    pub fn team_count_shape(&self, device: &Device, part: i32, most: u32, rows: i64) -> Shape {
         let table = 2 * most as usize;
         let lanes = lanes_that_count(part, most, rows, device.properties().multiprocessors);
-        Teams::new(device, lanes, table, table * self.key)
+        Shape::new(device, lanes, table, table * self.key)
     }
 
     /// Returns the launch shape of teams that compute `rows` rows of up to `most` entries.
-    pub fn team_multiply_shape(&self, device: &Device, most: u32, rows: i64) -> Teams {
+    pub fn team_multiply_shape(&self, device: &Device, most: u32, rows: i64) -> Shape {
         let lanes = lanes_that_multiply(most, rows, device.properties().multiprocessors);
         // A whole warp has room for at least one entry per lane.
         let entries = if lanes == 32 { most.max(32) } else { most } as usize;
         let table = 2 * entries;
-        Teams::new(device, lanes, table, table * (self.key + self.value) + 2 * entries)
+        Shape::new(device, lanes, table, table * (self.key + self.value) + 2 * entries)
     }
 
     /// Returns the number of threads of a block with a bitmap that computes a row, in a bin whose blocks
@@ -388,7 +367,7 @@ impl Kernels {
 
     /// Returns the launch shape of warps with `bytes` of shared memory each that compute groups.
     pub fn group_shape(device: &Device, bytes: u32) -> Shape {
-        Shape::new(device, 0, bytes as usize)
+        Shape::new(device, 32, 0, bytes as usize)
     }
 
     /// Returns the bytes that a warp has for the sums of slides whose rows have up to `most` entries; several
@@ -402,7 +381,7 @@ impl Kernels {
     pub fn slide_shape(&self, device: &Device, most: u32) -> Shape {
         let (factors, products) = (64 * 16, 1024 * 2);
         let entries = most as usize * (3 * self.key + 4);
-        Shape::new(device, 0, factors + products + entries + self.slide_sums(most) as usize)
+        Shape::new(device, 32, 0, factors + products + entries + self.slide_sums(most) as usize)
     }
 
     /// Returns the threads and the bytes of shared memory of a block that counts a row of up to `most`

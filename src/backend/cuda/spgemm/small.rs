@@ -10,9 +10,9 @@ use super::kernels::Name;
 use super::rows::{self, Factor, Kernels, Listed, DISTINCT, SORTED};
 use super::Counted;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, launch_beside, Beside};
-use crate::backend::cuda::layouts::same_layout;
-use crate::backend::cuda::memory::{DeviceBuffer, Readback};
+use crate::backend::cuda::launch::{launch, launch_overlapping, Overlap};
+use crate::backend::cuda::layouts::kernel_structs;
+use crate::backend::cuda::memory::{DeviceBuffer, Fill, Readback};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::Result;
 use crate::memory::Context;
@@ -25,17 +25,15 @@ use crate::select::spgemm::small::{
 use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
 use crate::types::Address;
 
-/// Bins of a small product's rows; the kernels' `SmallBins`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct SmallBins {
-    limits: [i64; BINS - 1],
-    counts: Address,
-    list: Address,
-    stride: i64,
+kernel_structs! {
+    /// Bins of a small product's rows; the kernels' `SmallBins`.
+    pub struct SmallBins = "spgemm/rows.cu SmallBins" {
+        limits: [i64; BINS - 1],
+        counts: Address,
+        list: Address,
+        stride: i64,
+    }
 }
-
-same_layout!(SmallBins = "spgemm/rows.cu SmallBins" { limits, counts, list, stride });
 
 impl SmallBins {
     /// NULL addresses, with which rows are not put into bins.
@@ -145,7 +143,7 @@ pub fn count(
         products: totals,
         most,
     };
-    let beside = &Beside::new(kernels.are_of_90()?);
+    let overlap = &Overlap::new(kernels.are_of_90()?);
     for bin in (0..BINS).rev().filter(|&bin| of_longest >= least(bin)) {
         if bin < TABLES {
             let part = count_part(part(right_stats.mean()));
@@ -155,7 +153,7 @@ pub fn count(
             let grid = team_blocks(shape.blocks(most_rows(bin, left.rows)), multiprocessors);
             // SAFETY: as above; rows of the bin fit the table, and each has an element of `offsets`.
             unsafe {
-                launch_beside!(beside, kernels.get(Name::TeamCount)?, grid, shape.threads, shape.shared, cx.stream;
+                launch_overlapping!(overlap, kernels.get(Name::TeamCount)?, grid, shape.threads, shape.shared, cx.stream;
                     left_factor, right_factor, shape.lanes, threads, part, listed(bin), shape.table, offsets.address())?;
             }
         } else {
@@ -164,7 +162,7 @@ pub fn count(
             let grid = window_blocks(most_rows(bin, left.rows), threads, multiprocessors);
             // SAFETY: as above; the shared memory is what the kernel needs.
             unsafe {
-                launch_beside!(beside, kernels.get(Name::WindowCount)?, grid, threads, window.shared, cx.stream;
+                launch_overlapping!(overlap, kernels.get(Name::WindowCount)?, grid, threads, window.shared, cx.stream;
                     left_factor, right_factor, order, right.cols, listed(bin), window.bits, 1i32, offsets.address())?;
             }
         }
@@ -179,13 +177,13 @@ pub fn count(
     let all = found[word::PRODUCTS] as i64;
     let of_bins: [usize; BINS] = std::array::from_fn(|bin| found[word::COUNTS + bin] as usize);
     let nnz = found[word::ENTRIES] as i64;
-    list.seal();
-    offsets.seal();
+    list.mark_filled();
+    offsets.mark_filled();
     let statistics = ProductRowStats::of_products(products, left);
     let numeric = kernels.numeric_bins(true);
     let mut binned = Binned::empty(list);
     for (bin, (at, count)) in numeric_bins(&numeric).into_iter().zip(of_bins).enumerate() {
-        binned.put(at, bin * rows_of_c, count);
+        binned.set_range(at, bin * rows_of_c, count);
     }
     kernels.prepare(&numeric, &binned, false)?;
     testing::note();

@@ -7,7 +7,7 @@ use super::kernels::Name;
 use super::rows::Kernels;
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch_beside, Beside};
+use crate::backend::cuda::launch::{launch_overlapping, Overlap};
 use crate::error::{Error, Result, Status};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
@@ -51,17 +51,17 @@ pub fn write_offsets(
     offsets: Address,
     c: &Compressed,
 ) -> Result<()> {
-    write_offsets_beside(cx, device, kernels, offsets, c, &Beside::new(false))
+    write_offsets_overlapping(cx, device, kernels, offsets, c, &Overlap::new(false))
 }
 
 /// Writes C's offsets in the same way, beside the kernels of a sequence that do not read them. Only launches.
-pub fn write_offsets_beside(
+pub fn write_offsets_overlapping(
     cx: &Context,
     device: &Device,
     kernels: &Kernels,
     offsets: Address,
     c: &Compressed,
-    beside: &Beside,
+    overlap: &Overlap,
 ) -> Result<()> {
     if c.offsets.is_null() {
         return Ok(());
@@ -69,7 +69,7 @@ pub fn write_offsets_beside(
     let (kernel, count) = (kernels.get(Name::WriteOffsets)?, c.major + 1);
     // SAFETY: C has room for `count` offsets, by its descriptor, and there are as many at `offsets`.
     unsafe {
-        launch_beside!(beside, kernel, blocks(device, count), 256, 0, cx.stream;
+        launch_overlapping!(overlap, kernel, blocks(device, count), 256, 0, cx.stream;
             offsets, count, c.offsets, c.offset_type.wide(), i64::from(c.base.code()))
     }
 }

@@ -16,17 +16,17 @@ mod parts;
 
 use std::sync::Arc;
 
-use super::columns::{allowance, ByParts, Origin, Transposition};
-use super::factors::{renew_values, Factors};
-use super::rows::{self, Factor, Ints};
-use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles};
+use super::columns::{allowance, ByParts, Origin, Part, Transposition};
+use super::factors::{left_and_right, number_of_products, renew_values, Factors};
+use super::rows::{self, types_of_factors, Factor, Ints};
+use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles, TilesView};
 use super::{target, tile_matrix};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::device_wide::exclusive_scan;
+use crate::backend::cuda::convert::device_wide::{scan, starts};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
-use crate::backend::cuda::layouts::same_layout;
-use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
+use crate::backend::cuda::layouts::kernel_structs;
+use crate::backend::cuda::memory::{self, filled_members, optional, DeviceBuffer, Fill};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::scalars::Scalar;
@@ -42,26 +42,24 @@ use crate::select::spgemm::columns::{Staging, Way};
 use crate::select::spgemm::row_structures::takes_matrix_units;
 use crate::select::spgemm::tiles::{lanes, SetShape};
 use crate::select::{Choice, Source};
-use crate::types::{Address, DataType, Format, IndexBase, IndexType, LayoutKind};
+use crate::types::{Address, DataType, Format, IndexType, LayoutKind};
 
 /// Threads of a block of step 1, and of steps 2 and 3, in which a warp processes a tile of C.
 const BLOCK: u32 = 128;
 /// Warps of a block of steps 2 and 3.
 const WARPS: usize = 4;
 
-/// Arrays that receive the entries of C; `Output` of kernels/spgemm/tile.cu.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct Output {
-    row_starts: Address,
-    places: Address,
-    columns: Address,
-    values: Address,
-    wide: i64,
-    base: i64,
+kernel_structs! {
+    /// Arrays that receive the entries of C; `Output` of kernels/spgemm/tile.cu.
+    struct Output = "spgemm/tile.cu Output" {
+        row_starts: Address,
+        places: Address,
+        columns: Address,
+        values: Address,
+        wide: i64,
+        base: i64,
+    }
 }
-
-same_layout!(Output = "spgemm/tile.cu Output" { row_starts, places, columns, values, wide, base });
 
 kernel_kinds! { "spgemm/tile" {
     MULTIPLY(&'static str) = "multiply" for [["f64", "f32", "c32", "c64"]];
@@ -85,12 +83,7 @@ struct Kernels {
 impl Kernels {
     fn new(device: &Device, sums: DataType, dense: bool, convert: &ConvertKernels) -> Result<Self> {
         let dense = dense && matches!(sums, DataType::R64F | DataType::R32F);
-        let types = match sums {
-            DataType::R64F => "f64",
-            DataType::C32F => "c32",
-            DataType::C64F => "c64",
-            _ => "f32",
-        };
+        let types = types_of_factors(sums);
         let kernel = |name: &str| device.modules().kernel("spgemm/tile", name);
         let kernels = Kernels {
             products: kernel("spgemm_tile_products")?,
@@ -124,16 +117,7 @@ struct Product {
     by_parts: bool,
 }
 
-impl Product {
-    /// Records that the stream has been synchronized.
-    fn seal(&mut self) {
-        self.tile_rows.seal();
-        self.columns.seal();
-        self.masks.seal();
-        self.places.seal();
-        self.row_starts.seal();
-    }
-}
+filled_members!(Product { tile_rows, columns, masks, places, row_starts });
 
 /// Rows of C in the plan's memory, before they are transposed into the user's arrays.
 struct Staged {
@@ -197,12 +181,12 @@ impl CudaTile {
         let (transposed, keep) = (choice.method.is_transposed(), problem.value_updates);
         let (a, b) = factors.sides(false);
         let sides = [(a.operand.rows(), "A", problem.types.a), (b.operand.rows(), "B", problem.types.x)];
-        let [left, right] = if transposed { [sides[1], sides[0]] } else { sides };
+        let (left, right) = left_and_right(transposed, sides[0], sides[1]);
         let convert = |(rows, name, values): &(Rows, &str, DataType)| {
             let kernels = ConvertKernels::new(device, *values)?;
             DeviceTiles::build(cx, kernels, rows, problem.types.compute.scalar().size(), name)
         };
-        let shared_kernels = rows::Kernels::new(device, problem.types, &right.0);
+        let shared_kernels = rows::Kernels::new(device, problem.types, (right.0.index_type, right.0.cols));
         shared_kernels.get(Name::WriteOffsets)?;
         let shape = (left.0.rows, right.0.cols);
         let entries = left.0.nnz as f64 * right.0.nnz as f64;
@@ -221,16 +205,12 @@ impl CudaTile {
             launch!(kernels.products, blocks(device, nnz), 256, 0, cx.stream;
                 pattern[0], pattern[1], nnz, report.address())?;
         }
-        let report = report.read(0, 2)?;
-        let products = u128::from(report[0]) + (u128::from(report[1]) << 32);
-        let Ok(products) = i64::try_from(products) else {
-            return Err(Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications"));
-        };
+        let products = number_of_products(&report.read(0, 2)?)?;
         let by_columns = ByColumns::build(cx, device, right.as_ref().unwrap_or(&left))?;
         // The builders have synchronized the stream.
-        let [a, b] = factors.sealed();
-        left.seal();
-        right.iter_mut().for_each(DeviceTiles::seal);
+        let [a, b] = factors.filled();
+        left.mark_filled();
+        right.mark_filled();
         Ok(CudaTile {
             device: Arc::clone(device),
             problem: *problem,
@@ -284,35 +264,21 @@ impl CudaTile {
                 problem.types.compute.scalar().size(),
                 name,
             )?;
-            operand.seal();
-            tiles.seal();
+            operand.mark_filled();
+            tiles.mark_filled();
             made.push((Arc::new(tiles), shape, Some(operand)));
         }
         let (Some((b_tiles, b_shape, b)), Some((a_tiles, a_shape, a))) = (made.pop(), made.pop()) else {
             return Err(Error::state("plan: not analyzed"));
         };
-        let (left, right, shape, inner) = if transposed {
-            (b_tiles, a_tiles, (b_shape.0, a_shape.1), a_shape.0)
-        } else {
-            (a_tiles, b_tiles, (a_shape.0, b_shape.1), b_shape.0)
-        };
+        let ((left, left_shape), (right, right_shape)) =
+            left_and_right(transposed, (a_tiles, a_shape), (b_tiles, b_shape));
+        let (shape, inner) = ((left_shape.0, right_shape.1), right_shape.0);
         let tiles = left.tiles as f64 * right.tiles as f64;
         let dense = takes_matrix_units(left.entries(cx)? as f64 * right.entries(cx)? as f64, tiles);
         let kernels = Kernels::new(device, problem.types.y, dense, left.kernels())?;
-        // Only for the types of the kernels that transpose C, which has 32-bit column indices here.
-        let columns = Compressed {
-            major: shape.0,
-            minor: shape.1,
-            nnz: 0,
-            offsets: Address::NULL,
-            indices: Address::NULL,
-            values: Address::NULL,
-            offset_type: IndexType::I64,
-            index_type: IndexType::I32,
-            base: IndexBase::Zero,
-            value_type: problem.types.y,
-        };
-        let shared_kernels = rows::Kernels::new(device, problem.types, &Rows::of(&columns));
+        // For the kernels that transpose C, which has 32-bit column indices here.
+        let shared_kernels = rows::Kernels::new(device, problem.types, (IndexType::I32, shape.1));
         shared_kernels.get(Name::WriteOffsets)?;
         let products = tile_matrix::count_products(cx, device, &left, &right, inner)?;
         let by_columns = ByColumns::build(cx, device, &right)?;
@@ -357,7 +323,7 @@ impl CudaTile {
             self.problem.types.compute.scalar().size(),
             name,
         )?;
-        tiles.seal();
+        tiles.mark_filled();
         self.right = Some(Arc::new(tiles));
         Ok(())
     }
@@ -378,8 +344,8 @@ impl CudaTile {
         unsafe {
             launch!(self.kernels.count, tile_rows as u32, BLOCK, set.count, cx.stream;
                 left.rows, left.columns, right.rows, right.columns, lanes, set.bits, rows.address())?;
-            exclusive_scan(cx, rows.address(), rows.address(), tile_rows + 1)?;
         }
+        scan(cx, &rows)?;
         Ok(rows)
     }
 
@@ -396,9 +362,7 @@ impl CudaTile {
 
     /// Runs [`Self::find`] for all tiles of C at one time.
     fn find_whole(&self, cx: &Context) -> Result<Product> {
-        let (left, right) = (self.left.view(), self.right().view());
-        let (tile_rows, set) = (self.left.tile_rows, SetShape::of(self.right().tile_cols));
-        let lanes = self.lanes();
+        let tile_rows = self.left.tile_rows;
         let rows = self.count_tiles(cx)?;
         let met = rows.read(tile_rows, 1)?[0] as usize;
         self.require_room(met)?;
@@ -407,20 +371,16 @@ impl CudaTile {
         let met_masks = DeviceBuffer::<u16>::new(cx, bytes(met, SIDE)?)?;
         let counts = DeviceBuffer::<u32>::new(cx, met)?;
         let ranks = DeviceBuffer::<i64>::new(cx, met + 1)?;
-        let (count, many) = (met as i64, grid(met.div_ceil(WARPS), "the tiles of C")?);
+        let count = met as i64;
+        let all = Part { rows: 0..tile_rows, entries: 0..count };
+        let arrays = [met_rows.address(), met_columns.address()];
+        self.fill_tiles(cx, &all, rows.address(), arrays, [met_masks.address(), counts.address()])?;
         // SAFETY: as above; every array has room for the tiles that were counted.
         unsafe {
-            launch!(self.kernels.fill, tile_rows as u32, BLOCK, set.fill, cx.stream;
-                left.rows, left.columns, right.rows, right.columns, lanes, set.bits, rows.address(),
-                met_columns.address(), met_rows.address())?;
-            launch!(self.kernels.masks, many, 32 * WARPS as u32, 0, cx.stream;
-                left, right, self.by_columns.view(), met_rows.address(), met_columns.address(), count,
-                met_masks.address(), counts.address())?;
             launch!(self.kernels.flags, blocks(&self.device, count + 1), 256, 0, cx.stream;
                 counts.address(), count, ranks.address())?;
-            exclusive_scan(cx, ranks.address(), ranks.address(), met + 1)?;
         }
-        let tiles = ranks.read(met, 1)?[0] as usize;
+        let tiles = starts(cx, &ranks)? as usize;
         let (found_rows, found_columns, masks) = if tiles == met {
             (met_rows, met_columns, met_masks)
         } else {
@@ -446,9 +406,8 @@ impl CudaTile {
         unsafe {
             launch!(self.kernels.places, tile_rows as u32, 256, 0, cx.stream;
                 rows.address(), masks.address(), m, places.address(), row_starts.address())?;
-            exclusive_scan(cx, row_starts.address(), row_starts.address(), m as usize + 1)?;
         }
-        let nnz = row_starts.read(m as usize, 1)?[0];
+        let nnz = starts(cx, &row_starts)?;
         let mut product = Product {
             tiles,
             tile_rows: found_rows,
@@ -459,8 +418,41 @@ impl CudaTile {
             nnz,
             by_parts: false,
         };
-        product.seal();
+        product.mark_filled();
         Ok(product)
+    }
+
+    /// Returns the left factor's tiles from a row of tiles on.
+    fn left_from(&self, tile_row: usize) -> TilesView {
+        let view = self.left.view();
+        TilesView { rows: view.rows.offset(tile_row * size_of::<i64>()), ..view }
+    }
+
+    /// Fills the arrays of the tiles that C may have in some rows of tiles: row and column of tiles of each, masks,
+    /// and numbers of entries. `rows` has the number of tiles before each of these rows of tiles. Only launches.
+    fn fill_tiles(
+        &self,
+        cx: &Context,
+        part: &Part,
+        rows: Address,
+        [tile_rows, columns]: [Address; 2],
+        [masks, counts]: [Address; 2],
+    ) -> Result<()> {
+        let (left, right) = (self.left_from(part.rows.start), self.right().view());
+        let set = SetShape::of(self.right().tile_cols);
+        let (count, before) = (part.count(), part.entries.start as usize);
+        let many = grid((count as usize).div_ceil(WARPS), "the tiles of C")?;
+        // SAFETY: rows of tiles of the left factor are as the kernels read them, from the part's first on;
+        // tiles are numbered from the first of all, so the addresses of the part's arrays are moved back
+        // accordingly; the arrays have room for the tiles that were counted; the shared memory is what the
+        // kernel needs.
+        unsafe {
+            launch!(self.kernels.fill, part.rows.len() as u32, BLOCK, set.fill, cx.stream;
+                left.rows, left.columns, right.rows, right.columns, self.lanes(), set.bits, rows,
+                columns.rebased(before * 4), tile_rows.rebased(before * 4))?;
+            launch!(self.kernels.masks, many, 32 * WARPS as u32, 0, cx.stream;
+                left, right, self.by_columns.view(), tile_rows, columns, count, masks, counts)
+        }
     }
 
     /// Returns an error if the device cannot hold the arrays of step 2 for `met` tiles at all.
@@ -505,6 +497,19 @@ impl CudaTile {
     fn staging(&self, product: &Product) -> Staging {
         let (value, cols) = (self.problem.types.y.size(), self.shape.1);
         Staging { index: IndexType::I32, value, cols, entries: product.nnz as usize }
+    }
+
+    /// Returns the transposition of the rows into C with up to `room` bytes, some rows after the others from
+    /// multiples of `step` on.
+    fn by_parts<'a>(
+        &'a self,
+        cx: &'a Context,
+        product: &'a Product,
+        step: usize,
+        room: usize,
+    ) -> ByParts<'a> {
+        let (device, kernels, rows) = (&*self.device, &self.shared_kernels, self.staging(product));
+        ByParts { cx, device, kernels, rows, offsets: &product.row_starts, step, room }
     }
 
     /// Runs [`Self::write`] for all tiles at one time. `staged` is allocated if it is needed and missing.
@@ -552,15 +557,8 @@ impl CudaTile {
         self.multiply(cx, alpha, product, &out)?;
         if there.transposition.is_none() && staging.way(room) != Way::Whole {
             let staged = [there.columns.address(), there.values.address()];
-            let by_parts = ByParts {
-                cx,
-                device: &self.device,
-                kernels: &self.shared_kernels,
-                rows: staging,
-                offsets: &product.row_starts,
-                step: 1,
-                room: room.saturating_sub(there.columns.bytes() + there.values.bytes()),
-            };
+            let room = room.saturating_sub(there.columns.bytes() + there.values.bytes());
+            let by_parts = self.by_parts(cx, product, 1, room);
             return by_parts.write(c, Origin::Staged(staged));
         }
         if there.transposition.is_none() {
@@ -569,9 +567,9 @@ impl CudaTile {
             let mut made = Transposition::new(cx, &self.device, kernels, columns, nnz, cols)?;
             // The sort has synchronized the stream, but not after its last kernels.
             memory::synchronize(cx.stream)?;
-            made.seal();
-            there.columns.seal();
-            there.values.seal();
+            made.mark_filled();
+            there.columns.mark_filled();
+            there.values.mark_filled();
             there.transposition = Some(made);
         }
         let Some(transposition) = &there.transposition else {
@@ -623,19 +621,20 @@ impl SpgemmExecutor for CudaTile {
         if self.right.is_none() {
             self.part(cx)?;
         }
-        if !a.is_null() {
-            let operand = self.a.as_mut().ok_or_else(|| no_values("A"))?;
-            renew_values(cx, operand, (&mut self.problem.a, self.problem.op_a), a, "A")?;
-            let rows = operand.rows();
-            let tiles = if self.transposed { self.right() } else { &self.left };
-            tiles.fill(cx, &rows)?;
-        }
-        if !b.is_null() {
-            let operand = self.b.as_mut().ok_or_else(|| no_values("B"))?;
-            renew_values(cx, operand, (&mut self.problem.b, self.problem.op_b), b, "B")?;
-            let rows = operand.rows();
-            let tiles = if self.transposed { &self.left } else { self.right() };
-            tiles.fill(cx, &rows)?;
+        let left = &*self.left;
+        let right = self.right.as_deref().unwrap_or(left);
+        let (of_a, of_b) = left_and_right(self.transposed, left, right);
+        let problem = &mut self.problem;
+        let sides = [
+            (a, &mut self.a, &mut problem.a, problem.op_a, of_a, "A"),
+            (b, &mut self.b, &mut problem.b, problem.op_b, of_b, "B"),
+        ];
+        for (values, operand, matrix, op, tiles, name) in sides {
+            if !values.is_null() {
+                let operand = operand.as_mut().ok_or_else(|| no_values(name))?;
+                renew_values(cx, operand, (matrix, op), values, name)?;
+                tiles.fill(cx, &operand.rows())?;
+            }
         }
         Ok(())
     }

@@ -4,15 +4,16 @@
 use std::sync::Arc;
 
 use super::columns::Transposition;
+use super::factors::number_of_products;
 use super::rows::{self, Ints};
 use super::target;
 use super::tiles::{bytes, ConvertKernels, DeviceTiles};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::device_wide::exclusive_scan;
+use crate::backend::cuda::convert::device_wide::scan;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::memory::{self, DeviceBuffer};
-use crate::backend::cuda::operand::{Operand, Rows};
+use crate::backend::cuda::memory::{self, filled, filled_members, DeviceBuffer, Fill};
+use crate::backend::cuda::operand::Operand;
 use crate::error::{Error, Result};
 use crate::format::tile::SIDE;
 use crate::matrix::tiles::Tiles;
@@ -32,7 +33,7 @@ pub fn contents(
     by_columns: bool,
 ) -> Result<Tiles> {
     let nnz = tiles.entries(cx)?;
-    tiles.seal();
+    tiles.mark_filled();
     let (rows, cols) = if by_columns { (col_count, row_count) } else { (row_count, col_count) };
     let shape = TileShape { rows, cols, nnz, tiles: tiles.tiles as i64, value_type, by_columns };
     Ok(Tiles { shape, contents: Box::new(Arc::new(tiles)) })
@@ -62,7 +63,7 @@ pub fn make(cx: &Context, device: &Arc<Device>, a: &SparseMatrix) -> Result<Tile
     let kernels = ConvertKernels::new(device, a.value_type())?;
     let (rows, values) = (operand.rows(), sums(a.value_type()));
     let tiles = DeviceTiles::build(cx, kernels, &rows, values.size(), "A")?;
-    operand.seal();
+    operand.mark_filled();
     contents(cx, tiles, (rows.rows, rows.cols), values, a.format() == Format::Csc)
 }
 
@@ -75,8 +76,8 @@ fn places(cx: &Context, tiles: &DeviceTiles, rows: i64) -> Result<(DeviceBuffer<
     unsafe {
         launch!(tiles.kernels().places, tiles.tile_rows as u32, 256, 0, cx.stream;
             tiles.rows.address(), tiles.masks.address(), rows, places.address(), row_starts.address())?;
-        exclusive_scan(cx, row_starts.address(), row_starts.address(), rows as usize + 1)?;
     }
+    scan(cx, &row_starts)?;
     memory::synchronize(cx.stream)?;
     Ok((row_starts, places))
 }
@@ -115,9 +116,9 @@ impl Plain {
         let tiles = tiles_of(of, name)?;
         let TileShape { rows, cols, nnz, value_type, by_columns, .. } = of.shape;
         let (major, minor) = if by_columns { (cols, rows) } else { (rows, cols) };
-        let (mut offsets, places) = places(cx, &tiles, major)?;
-        let mut indices = DeviceBuffer::<i32>::new(cx, nnz as usize)?;
-        let mut values = DeviceBuffer::<u8>::new(cx, bytes(nnz as usize, value_type.size())?)?;
+        let (offsets, places) = places(cx, &tiles, major)?;
+        let indices = DeviceBuffer::<i32>::new(cx, nnz as usize)?;
+        let values = DeviceBuffer::<u8>::new(cx, bytes(nnz as usize, value_type.size())?)?;
         let arrays = Compressed {
             major,
             minor,
@@ -131,15 +132,12 @@ impl Plain {
             value_type,
         };
         write_rows(cx, device, &tiles, (&offsets, &places), &arrays)?;
-        memory::synchronize(cx.stream)?;
-        offsets.seal();
-        indices.seal();
-        values.seal();
         let of_format = if by_columns { SparseArrays::Csc(arrays) } else { SparseArrays::Csr(arrays) };
         let matrix = SparseMatrix { arrays: of_format, writable: true, temporary: false };
-        Ok(Plain { arrays, matrix, offsets, indices, _values: values })
+        filled(cx, Plain { arrays, matrix, offsets, indices, _values: values })
     }
 }
+filled_members!(Plain { offsets, indices, _values });
 
 /// Writes a matrix in tiles to CSR or CSC; see [`crate::backend::Backend::write_tiles`]. The context must be
 /// current.
@@ -155,7 +153,7 @@ pub fn write(cx: &Context, device: &Arc<Device>, tiles: &Tiles, b: &SparseMatrix
         _ => ComputeType::R32F,
     };
     let types = Types { a: value, x: value, y: value, compute };
-    let kernels = rows::Kernels::new(device, types, &Rows::of(&m));
+    let kernels = rows::Kernels::new(device, types, (m.index_type, m.minor));
     if (b.format() == Format::Csc) == by_columns {
         let of = tiles_of(tiles, "A")?;
         let (row_starts, places) = places(cx, &of, m.major)?;
@@ -189,8 +187,8 @@ pub fn factor(
     let kernels = ConvertKernels::new(device, tiles.shape.value_type)?;
     let value_bytes = tiles.shape.value_type.size();
     let mut made = DeviceTiles::build(cx, kernels, &operand.rows(), value_bytes, name)?;
-    operand.seal();
-    made.seal();
+    operand.mark_filled();
+    made.mark_filled();
     Ok(Arc::new(made))
 }
 
@@ -210,7 +208,5 @@ pub fn count_products(
         launch!(left.kernels().products, blocks(device, 32 * count), 256, 0, cx.stream;
             left.view(), left.index.address(), count, row_starts.address(), report.address())?;
     }
-    let report = report.read(0, 2)?;
-    i64::try_from(u128::from(report[0]) + (u128::from(report[1]) << 32))
-        .map_err(|_| Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications"))
+    number_of_products(&report.read(0, 2)?)
 }

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use super::rows::Factor;
+use super::rows::{types_of_factors, Factor};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::device_wide::{exclusive_scan, sort_pairs, Narrow};
+use crate::backend::cuda::convert::device_wide::{exclusive_scan, scan, sorted, starts, Narrow};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
-use crate::backend::cuda::layouts::same_layout;
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::layouts::kernel_structs;
+use crate::backend::cuda::memory::{self, filled, filled_members, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Rows;
 use crate::error::{Error, Result};
@@ -21,48 +21,40 @@ use crate::types::{Address, DataType};
 /// Threads of a block that processes a row of tiles; the kernels have the same constant.
 const BLOCK: u32 = 128;
 
-/// Addresses of a matrix in tiles; the kernels' `Tiles`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct TilesView {
-    pub rows: Address,
-    pub columns: Address,
-    pub starts: Address,
-    pub row_ptr: Address,
-    pub masks: Address,
-    pub used: Address,
-}
+kernel_structs! {
+    /// Addresses of a matrix in tiles; the kernels' `Tiles`.
+    pub struct TilesView = "spgemm/tile.cuh Tiles" {
+        pub rows: Address,
+        pub columns: Address,
+        pub starts: Address,
+        pub row_ptr: Address,
+        pub masks: Address,
+        pub used: Address,
+    }
 
-/// Addresses of a list of tiles by columns; the kernels' `TileColumns`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct ColumnsView {
-    starts: Address,
-    rows: Address,
-    tiles: Address,
-}
+    /// Addresses of a list of tiles by columns; the kernels' `TileColumns`.
+    pub struct ColumnsView = "spgemm/tile.cuh TileColumns" {
+        starts: Address,
+        rows: Address,
+        tiles: Address,
+    }
 
-/// Output arrays of the conversion to tiles; `Out` of kernels/format/tile.cu.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct Out {
-    rows: Address,
-    columns: Address,
-    starts: Address,
-    row_ptr: Address,
-    masks: Address,
-    used: Address,
-    tile_rows: Address,
-    index: Address,
-    values: Address,
-    counts: Address,
-    flags: Address,
-    firsts: Address,
+    /// Output arrays of the conversion to tiles; `Out` of kernels/format/tile.cu.
+    struct Out = "format/tile.cu Out" {
+        rows: Address,
+        columns: Address,
+        starts: Address,
+        row_ptr: Address,
+        masks: Address,
+        used: Address,
+        tile_rows: Address,
+        index: Address,
+        values: Address,
+        counts: Address,
+        flags: Address,
+        firsts: Address,
+    }
 }
-
-same_layout!(TilesView = "spgemm/tile.cuh Tiles" { rows, columns, starts, row_ptr, masks, used });
-same_layout!(ColumnsView = "spgemm/tile.cuh TileColumns" { starts, rows, tiles });
-same_layout!(Out = "format/tile.cu Out" { rows, columns, starts, row_ptr, masks, used, tile_rows, index, values, counts, flags, firsts });
 
 kernel_kinds! { "format/tile" {
     FILL(&'static str) = "fill" for [types(Algorithm::Tile)];
@@ -86,14 +78,7 @@ pub struct ConvertKernels {
 impl ConvertKernels {
     /// Loads the kernels for matrices with values of this type.
     pub fn new(device: &Device, values: DataType) -> Result<Self> {
-        let types = match values {
-            DataType::R64F => "f64",
-            DataType::R16F => "f16f32",
-            DataType::R16BF => "bf16f32",
-            DataType::C32F => "c32",
-            DataType::C64F => "c64",
-            _ => "f32",
-        };
+        let types = types_of_factors(values);
         let kernel = |name: &str| device.modules().kernel("format/tile", name);
         let kernels = ConvertKernels {
             count: kernel("tile_count")?,
@@ -129,7 +114,7 @@ fn count_rows(cx: &Context, kernels: &ConvertKernels, matrix: &Rows) -> Result<D
     unsafe {
         launch!(kernels.count, tile_rows as u32, BLOCK, shape.count, cx.stream;
             Factor::of(matrix), matrix.rows, shape.bits, rows.address())?;
-        exclusive_scan(cx, rows.address(), rows.address(), tile_rows + 1)?;
+        scan(cx, &rows)?;
     }
     Ok(rows)
 }
@@ -185,32 +170,18 @@ impl DeviceTiles {
         }
         let (tile_rows, tile_cols) =
             ((matrix.rows as usize).div_ceil(SIDE), (matrix.cols as usize).div_ceil(SIDE));
-        let shape = SetShape::of(tile_cols);
         let rows = count_rows(cx, &kernels, matrix)?;
         let tiles = rows.read(tile_rows, 1)?[0] as usize;
         if u32::try_from(tiles).is_err() {
             return Err(too_large("tiles"));
         }
-        let (entries, per_row) = (matrix.nnz as usize, tiles * SIDE);
         let mut built = DeviceTiles {
-            kernels,
-            shape,
-            tile_rows,
-            tile_cols,
-            tiles,
-            rows,
-            columns: DeviceBuffer::new(cx, tiles)?,
-            starts: DeviceBuffer::zeroed(cx, tiles + 1)?,
-            row_ptr: DeviceBuffer::new(cx, per_row)?,
-            masks: DeviceBuffer::new(cx, per_row)?,
-            used: DeviceBuffer::new(cx, tiles)?,
-            tile_row: DeviceBuffer::new(cx, tiles)?,
-            index: DeviceBuffer::new(cx, entries)?,
-            values: DeviceBuffer::new(cx, bytes(entries, value_bytes)?)?,
             counts: DeviceBuffer::zeroed(cx, tile_rows + 1)?,
             flags: DeviceBuffer::zeroed(cx, 1)?,
-            firsts: None,
+            ..DeviceTiles::new(cx, kernels, (tile_rows, tile_cols), rows, tiles)?
         };
+        memory::zero(built.starts.address(), built.starts.bytes(), cx.stream)?;
+        built.allocate_entries(cx, matrix.nnz as usize, value_bytes)?;
         built.fill(cx, matrix)?;
         if built.flags.read(0, 1)?[0] != 0 {
             let firsts = DeviceBuffer::<i64>::new(cx, tile_rows + 1)?;
@@ -236,25 +207,8 @@ impl DeviceTiles {
     ) -> Result<Self> {
         let sides = |extent: i64| (extent as usize).div_ceil(SIDE);
         let (rows_of_tiles, tile_cols) = (sides(row_count), sides(col_count));
-        let mut built = DeviceTiles {
-            kernels,
-            shape: SetShape::of(tile_cols),
-            tile_rows: rows_of_tiles,
-            tile_cols,
-            tiles,
-            rows: DeviceBuffer::new(cx, rows_of_tiles + 1)?,
-            columns: DeviceBuffer::new(cx, tiles)?,
-            starts: DeviceBuffer::new(cx, tiles + 1)?,
-            row_ptr: DeviceBuffer::new(cx, bytes(tiles, SIDE)?)?,
-            masks: DeviceBuffer::new(cx, bytes(tiles, SIDE)?)?,
-            used: DeviceBuffer::new(cx, tiles)?,
-            tile_row: DeviceBuffer::new(cx, tiles)?,
-            index: DeviceBuffer::new(cx, 0)?,
-            values: DeviceBuffer::new(cx, 0)?,
-            counts: DeviceBuffer::new(cx, 0)?,
-            flags: DeviceBuffer::new(cx, 0)?,
-            firsts: None,
-        };
+        let rows = DeviceBuffer::new(cx, rows_of_tiles + 1)?;
+        let mut built = DeviceTiles::new(cx, kernels, (rows_of_tiles, tile_cols), rows, tiles)?;
         memory::copy(built.columns.address(), columns, built.columns.bytes(), cx.stream)?;
         memory::copy(built.masks.address(), masks, built.masks.bytes(), cx.stream)?;
         memory::copy(built.tile_row.address(), tile_rows, built.tile_row.bytes(), cx.stream)?;
@@ -267,12 +221,46 @@ impl DeviceTiles {
             launch!(kernels.complete, blocks(device, count + 1), 256, 0, cx.stream;
                 built.masks.address(), count, built.row_ptr.address(), built.used.address(),
                 built.starts.address())?;
-            exclusive_scan(cx, built.starts.address(), built.starts.address(), tiles + 1)?;
         }
-        let entries = built.starts.read(tiles, 1)?[0] as usize;
-        built.index = DeviceBuffer::new(cx, entries)?;
-        built.values = DeviceBuffer::new(cx, bytes(entries, value_bytes)?)?;
+        let entries = starts(cx, &built.starts)? as usize;
+        built.allocate_entries(cx, entries, value_bytes)?;
         Ok(built)
+    }
+
+    /// Allocates the arrays that have an element, or 16, for each of `tiles` tiles; those for entries are empty.
+    fn new(
+        cx: &Context,
+        kernels: ConvertKernels,
+        (tile_rows, tile_cols): (usize, usize),
+        rows: DeviceBuffer<i64>,
+        tiles: usize,
+    ) -> Result<Self> {
+        Ok(DeviceTiles {
+            kernels,
+            shape: SetShape::of(tile_cols),
+            tile_rows,
+            tile_cols,
+            tiles,
+            rows,
+            columns: DeviceBuffer::new(cx, tiles)?,
+            starts: DeviceBuffer::new(cx, tiles + 1)?,
+            row_ptr: DeviceBuffer::new(cx, bytes(tiles, SIDE)?)?,
+            masks: DeviceBuffer::new(cx, bytes(tiles, SIDE)?)?,
+            used: DeviceBuffer::new(cx, tiles)?,
+            tile_row: DeviceBuffer::new(cx, tiles)?,
+            index: DeviceBuffer::new(cx, 0)?,
+            values: DeviceBuffer::new(cx, 0)?,
+            counts: DeviceBuffer::new(cx, 0)?,
+            flags: DeviceBuffer::new(cx, 0)?,
+            firsts: None,
+        })
+    }
+
+    /// Allocates the arrays for entries and their values, of `value_bytes` bytes each.
+    fn allocate_entries(&mut self, cx: &Context, entries: usize, value_bytes: usize) -> Result<()> {
+        self.index = DeviceBuffer::new(cx, entries)?;
+        self.values = DeviceBuffer::new(cx, bytes(entries, value_bytes)?)?;
+        Ok(())
     }
 
     /// Returns the number of stored entries. Blocks.
@@ -342,23 +330,21 @@ impl DeviceTiles {
             used: self.used.address(),
         }
     }
-
-    /// Records that the stream has been synchronized.
-    pub fn seal(&mut self) {
-        self.rows.seal();
-        self.columns.seal();
-        self.starts.seal();
-        self.row_ptr.seal();
-        self.masks.seal();
-        self.used.seal();
-        self.tile_row.seal();
-        self.index.seal();
-        self.values.seal();
-        self.counts.seal();
-        self.flags.seal();
-        self.firsts.iter_mut().for_each(DeviceBuffer::seal);
-    }
 }
+filled_members!(DeviceTiles {
+    rows,
+    columns,
+    starts,
+    row_ptr,
+    masks,
+    used,
+    tile_row,
+    index,
+    values,
+    counts,
+    flags,
+    firsts
+});
 
 /// List of the tiles of a matrix by columns of tiles.
 pub struct ByColumns {
@@ -371,34 +357,25 @@ impl ByColumns {
     /// Sorts the tiles by column; their entries stay as they are. Blocks.
     pub fn build(cx: &Context, device: &Arc<Device>, of: &DeviceTiles) -> Result<Self> {
         let (kernels, count) = (&of.kernels, of.tiles as i64);
-        let keys = [DeviceBuffer::<u32>::new(cx, of.tiles)?, DeviceBuffer::new(cx, of.tiles)?];
-        let numbers = [DeviceBuffer::<u32>::new(cx, of.tiles)?, DeviceBuffer::new(cx, of.tiles)?];
-        // SAFETY: every array has an element for each tile.
-        unsafe {
-            launch!(kernels.keys, blocks(device, count), 256, 0, cx.stream;
-                of.columns.address(), count, keys[0].address(), numbers[0].address())?;
-        }
         let bits = 64 - (of.tile_cols.max(2) as u64 - 1).leading_zeros();
-        let sorted =
-            sort_pairs::<Narrow>(cx, [&keys[0], &keys[1]], [&numbers[0], &numbers[1]], of.tiles, bits)?;
+        let (keys, tiles) = sorted::<Narrow>(cx, of.tiles, bits, |keys, numbers| {
+            // SAFETY: every array has an element for each tile.
+            unsafe {
+                launch!(kernels.keys, blocks(device, count), 256, 0, cx.stream;
+                    of.columns.address(), count, keys, numbers)
+            }
+        })?;
         let starts = DeviceBuffer::<i64>::new(cx, of.tile_cols + 1)?;
         let rows = DeviceBuffer::<u32>::new(cx, of.tiles)?;
-        let [first, second] = numbers;
-        let tiles = if sorted == 0 { first } else { second };
         // SAFETY: as above, and `starts` has an element for each column of tiles and one more.
         unsafe {
             let columns = of.tile_cols as i64;
             launch!(kernels.columns, blocks(device, columns + 1), 256, 0, cx.stream;
-                keys[sorted].address(), count, columns, starts.address())?;
+                keys.address(), count, columns, starts.address())?;
             launch!(kernels.gather, blocks(device, count), 256, 0, cx.stream;
                 of.tile_row.address(), tiles.address(), count, rows.address())?;
         }
-        memory::synchronize(cx.stream)?;
-        let mut built = ByColumns { starts, rows, tiles };
-        built.starts.seal();
-        built.rows.seal();
-        built.tiles.seal();
-        Ok(built)
+        filled(cx, ByColumns { starts, rows, tiles })
     }
 
     /// Returns the addresses as a kernel parameter.
@@ -406,6 +383,8 @@ impl ByColumns {
         ColumnsView { starts: self.starts.address(), rows: self.rows.address(), tiles: self.tiles.address() }
     }
 }
+
+filled_members!(ByColumns { starts, rows, tiles });
 
 /// Returns the bytes of an array of `count` elements; an error if the number overflows.
 pub fn bytes(count: usize, size: usize) -> Result<usize> {

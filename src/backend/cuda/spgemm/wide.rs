@@ -12,9 +12,9 @@ use super::kernels::Name;
 use super::rows::{scan, warp_blocks, Factor, Ints, Kernels, Output, SCANNED_BY_A_BLOCK, WARPS_BLOCK};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, launch_beside, Beside};
-use crate::backend::cuda::layouts::{same_elements, same_layout};
-use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
+use crate::backend::cuda::launch::{launch, launch_overlapping, Overlap};
+use crate::backend::cuda::layouts::{kernel_structs, same_elements};
+use crate::backend::cuda::memory::{self, filled_members, optional, DeviceBuffer, Fill};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::scalars::Scalar;
 use crate::error::Result;
@@ -53,25 +53,19 @@ pub fn is_possible(right: &Rows) -> bool {
     u32::try_from(right.cols).is_ok() && starts_pay((right.rows, windows(right)), right.nnz)
 }
 
-/// Starts of windows in the rows of the right factor; the kernels' `Starts`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct StartsAt {
-    data: Address,
-    windows: i64,
+kernel_structs! {
+    /// Starts of windows in the rows of the right factor; the kernels' `Starts`.
+    struct StartsAt = "spgemm/wide.cu Starts" {
+        data: Address,
+        windows: i64,
+    }
+
+    /// Addresses of partial sums; the kernels' `Partial`.
+    struct PartialAt = "spgemm/wide.cu Partial" {
+        before: Address,
+        sums: Address,
+    }
 }
-
-same_layout!(StartsAt = "spgemm/wide.cu Starts" { data, windows });
-
-/// Addresses of partial sums; the kernels' `Partial`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct PartialAt {
-    before: Address,
-    sums: Address,
-}
-
-same_layout!(PartialAt = "spgemm/wide.cu Partial" { before, sums });
 
 /// Partial sums of split rows. The first piece of a row has none: it writes into C.
 struct Partial {
@@ -205,18 +199,9 @@ impl Tasks {
         }
         Ok(None)
     }
-
-    /// Records that the stream has been synchronized.
-    pub fn seal(&mut self) {
-        self.tasks.seal();
-        self.masks.seal();
-        self.before.seal();
-        if let Some(partial) = &mut self.partial {
-            partial.before.seal();
-            partial.sums.iter_mut().for_each(DeviceBuffer::seal);
-        }
-    }
 }
+filled_members!(Partial { before, sums });
+filled_members!(Tasks { tasks, masks, before, partial });
 
 /// Range of the rows of a list, and range of their tasks.
 struct Part {
@@ -320,7 +305,7 @@ pub struct Wide {
 }
 
 impl Wide {
-    /// Counts the entries of the wide rows, to `counts`, by a kernel of `beside`; [`Wide::end_count`] must
+    /// Counts the entries of the wide rows, to `counts`, by a kernel of `overlap`; [`Wide::end_count`] must
     /// follow, behind the other kernels of this sequence. `list` has these rows, with `count` tasks. Returns
     /// `None` if there are no such rows, or no memory for their windows, so that blocks with a bitmap must
     /// process them.
@@ -330,12 +315,12 @@ impl Wide {
         list: (Address, i64),
         count: usize,
         counts: Address,
-        beside: &Beside,
+        overlap: &Overlap,
     ) -> Result<Option<Wide>> {
         if count == 0 {
             return Ok(None);
         }
-        optional(Self::try_count(cx, product, list, count, counts, beside)).map(Option::flatten)
+        optional(Self::try_count(cx, product, list, count, counts, overlap)).map(Option::flatten)
     }
 
     fn try_count(
@@ -344,7 +329,7 @@ impl Wide {
         list: (Address, i64),
         count: usize,
         counts: Address,
-        beside: &Beside,
+        overlap: &Overlap,
     ) -> Result<Option<Wide>> {
         let Product { device, kernels, right, .. } = *product;
         let windows = windows(right);
@@ -377,7 +362,7 @@ impl Wide {
         let listed = wide.rows.first.len() - 1;
         if let Some(tasks) = optional(Tasks::new(cx, product, count, listed))? {
             let all = wide.rows.all(wide.count);
-            wide.count_tasks(cx, product, (&wide.rows, &all, &tasks), bits_at, beside)?;
+            wide.count_tasks(cx, product, (&wide.rows, &all, &tasks), bits_at, overlap)?;
             (wide.whole, wide.bits) = (Some(tasks), bits);
             return Ok(Some(wide));
         }
@@ -416,18 +401,18 @@ impl Wide {
         bits: Address,
         counts: Address,
     ) -> Result<()> {
-        self.count_tasks(cx, product, (rows, part, tasks), bits, &Beside::new(false))?;
+        self.count_tasks(cx, product, (rows, part, tasks), bits, &Overlap::new(false))?;
         Self::sum_tasks(cx, product, (rows, part, tasks), counts)
     }
 
-    /// Finds the columns of the tasks of some rows, as one of the kernels of `beside`. Only launches.
+    /// Finds the columns of the tasks of some rows, as one of the kernels of `overlap`. Only launches.
     fn count_tasks(
         &self,
         cx: &Context,
         product: &Product<'_>,
         (rows, part, tasks): (&Listed, &Part, &Tasks),
         bits: Address,
-        beside: &Beside,
+        overlap: &Overlap,
     ) -> Result<()> {
         let Product { kernels, left, right, statistics, .. } = *product;
         let (offsets, cut) = product.cut();
@@ -441,7 +426,7 @@ impl Wide {
         unsafe {
             launch!(kernels.get(Name::WideTasks)?, warp_blocks(listed, 256), 256, 0, cx.stream;
                 offsets, cut, list, listed, statistics.lows, first, places)?;
-            launch_beside!(beside, kernels.get(Name::WideCount)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, cx.stream;
+            launch_overlapping!(overlap, kernels.get(Name::WideCount)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, cx.stream;
                 Factor::of(left), Factor::of(right), cut, self.starts(), bits, tasks.tasks.address(), count,
                 tasks.masks.address(), tasks.before.address())
         }
@@ -501,10 +486,10 @@ impl Wide {
         alpha: Scalar,
         output: &Output,
         kept: &mut Option<Tasks>,
-        beside: &Beside,
+        overlap: &Overlap,
     ) -> Result<bool> {
         if let Some(tasks) = &self.whole {
-            self.multiply_tasks(cx, product, alpha, output, (tasks, self.count), beside)?;
+            self.multiply_tasks(cx, product, alpha, output, (tasks, self.count), overlap)?;
             return Ok(true);
         }
         self.multiply_parts(cx, product, &self.rows, alpha, output, kept)
@@ -555,7 +540,7 @@ impl Wide {
             }
             let count = part.tasks.end - part.tasks.start;
             // Not beside other kernels, since the next part overwrites these tasks.
-            self.multiply_tasks(cx, product, alpha, output, (tasks, count), &Beside::new(false))?;
+            self.multiply_tasks(cx, product, alpha, output, (tasks, count), &Overlap::new(false))?;
             self.add_parts_of(cx, product, alpha, output, (tasks, count))?;
         }
         tasks.partial.iter_mut().for_each(|partial| partial.is_settled = true);
@@ -569,7 +554,7 @@ impl Wide {
         alpha: Scalar,
         output: &Output,
         (tasks, count): (&Tasks, i64),
-        beside: &Beside,
+        overlap: &Overlap,
     ) -> Result<()> {
         let Product { kernels, left, right, statistics, .. } = *product;
         let blocks = warp_blocks(count, WARPS_BLOCK);
@@ -578,7 +563,7 @@ impl Wide {
         // SAFETY: the patterns have been validated and C has room for the entries that were counted by these
         // masks; the shared memory is what the kernel needs.
         unsafe {
-            launch_beside!(beside, kernels.get(Name::WideMultiply)?, blocks, WARPS_BLOCK, kernels.wide_shared(), cx.stream;
+            launch_overlapping!(overlap, kernels.get(Name::WideMultiply)?, blocks, WARPS_BLOCK, kernels.wide_shared(), cx.stream;
                 Factor::of(left), Factor::of(right), left.values, right.values, alpha, statistics.cut, self.starts(),
                 i32::from(short), tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(),
                 partial, *output)
@@ -667,15 +652,9 @@ impl Wide {
                 }
             }
         }
-        self.seal();
+        self.mark_filled();
         Ok(())
     }
-
-    /// Records that the stream has been synchronized.
-    fn seal(&mut self) {
-        self.starts.iter_mut().for_each(DeviceBuffer::seal);
-        self.rows.first.seal();
-        self.rows.copy.iter_mut().for_each(DeviceBuffer::seal);
-        self.whole.iter_mut().for_each(Tasks::seal);
-    }
 }
+filled_members!(Listed { first, copy });
+filled_members!(Wide { starts, rows, whole });

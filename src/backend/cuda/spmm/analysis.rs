@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::window;
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::check::{self, PatternReport};
-use crate::backend::cuda::convert::{permute_rows, Positions};
+use crate::backend::cuda::convert::{permute_rows, Origins};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
@@ -53,7 +53,7 @@ pub(super) struct WindowRows<'a> {
     /// Rows of op(A), each sorted by column.
     pub(super) rows: Rows,
     /// Given if values will be updated: positions of the values in the user's array.
-    pub(super) positions: Option<Option<&'a Positions>>,
+    pub(super) positions: Origins<'a>,
     /// Row of C for each of them; `None` if rows are in their own order.
     pub(super) order: Option<&'a Arc<DeviceBuffer<u32>>>,
 }
@@ -113,21 +113,15 @@ impl Analysis<'_> {
     }
 
     /// Calls `f` with the rows and, if values will be updated, with their positions in the user's array.
-    pub(super) fn with_rows<R>(
-        &self,
-        f: impl FnOnce(&Operand, Option<Option<&Positions>>) -> Result<R>,
-    ) -> Result<R> {
+    pub(super) fn with_rows<R>(&self, f: impl FnOnce(&Operand, Origins<'_>) -> Result<R>) -> Result<R> {
         self.inspect()?;
         let rows = self.shared.rows.borrow();
         let operand = &rows.as_ref().expect("rows were inspected").operand;
         f(operand, self.positions(operand))
     }
 
-    fn positions<'a>(&self, operand: &'a Operand) -> Option<Option<&'a Positions>> {
-        self.problem.value_updates.then_some(match operand {
-            Operand::InPlace(_) => None,
-            Operand::Canonical(copy) => Some(copy.positions()),
-        })
+    fn positions<'a>(&self, operand: &'a Operand) -> Origins<'a> {
+        operand.origins(self.problem.value_updates)
     }
 
     /// Takes the rows, for an executor that keeps them.

@@ -7,7 +7,7 @@ use super::analysis::{Analysis, InspectedRows};
 use super::{Offsets, Strides};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
-use crate::backend::cuda::memory;
+use crate::backend::cuda::memory::{filled, filled_members};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::order::Order;
@@ -46,24 +46,23 @@ impl CsrSpmm {
     pub(super) fn build(analysis: &Analysis<'_>, source: Source, order: &RowOrder) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
         let InspectedRows { operand, stats, .. } = analysis.rows_in_order(source, order)?;
-        let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, order)?;
+        let (operand, order) = Order::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let empty = if order.policy() == Reorder::Dcsr { stats.empty } else { 0 };
         let kernel = |strip: usize| PRODUCT.load(device, (types_name(problem.types), rows.index_type, strip));
         let kernels = [kernel(1)?, kernel(STRIP)?];
-        memory::synchronize(cx.stream)?;
-        operand.seal();
-        order.seal();
-        Ok(CsrSpmm {
+        let executor = CsrSpmm {
             device: Arc::clone(device),
             problem: *problem,
             operand,
             order,
             filled: rows.rows - empty,
             kernels,
-        })
+        };
+        filled(cx, executor)
     }
 }
+filled_members!(CsrSpmm { operand, order });
 
 impl SpmmExecutor for CsrSpmm {
     fn workspace_bytes(&self, _n: usize) -> usize {

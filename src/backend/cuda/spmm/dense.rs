@@ -25,8 +25,8 @@ use super::{lines, product, Strides};
 use crate::backend::cuda::cublaslt::{Factor, Sizes};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, launch_early, Kernel};
-use crate::backend::cuda::layouts::same_layout;
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::layouts::kernel_structs;
+use crate::backend::cuda::memory::{self, filled, filled_members, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Widths};
 use crate::backend::cuda::scalars::{scalars, Scalar};
@@ -57,53 +57,43 @@ const THREADS: u32 = 256;
 /// aligned to 16 only.
 const LT_ALIGNMENT: usize = 256;
 
-/// Stored entries of op(A), laid out as the kernels' `Entries`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Entries {
-    offsets: Address,
-    indices: Address,
-    values: Address,
-    wide_offsets: i64,
-    wide_indices: i64,
-    base: i64,
-}
-same_layout!(Entries = "spmm/dense_finish.cu Entries" { offsets, indices, values, wide_offsets, wide_indices, base });
+kernel_structs! {
+    /// Stored entries of op(A), laid out as the kernels' `Entries`.
+    struct Entries = "spmm/dense_finish.cu Entries" {
+        offsets: Address,
+        indices: Address,
+        values: Address,
+        wide_offsets: i64,
+        wide_indices: i64,
+        base: i64,
+    }
 
-/// Operand op(B), laid out as the kernels' `Right`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Right {
-    data: Address,
-    row: i64,
-    col: i64,
-}
-same_layout!(Right = "spmm/dense_finish.cu Right" { data, row, col });
+    /// Operand op(B), laid out as the kernels' `Right`.
+    struct Right = "spmm/dense_finish.cu Right" {
+        data: Address,
+        row: i64,
+        col: i64,
+    }
 
-/// Products in the workspace, laid out as the kernels' `Products`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Products {
-    data: Address,
-    ld: i64,
-    parts: i64,
-    stride: i64,
-}
-same_layout!(Products = "spmm/dense_finish.cu Products" { data, ld, parts, stride });
+    /// Products in the workspace, laid out as the kernels' `Products`.
+    struct Products = "spmm/dense_finish.cu Products" {
+        data: Address,
+        ld: i64,
+        parts: i64,
+        stride: i64,
+    }
 
-/// Shape of C and how threads cover it, laid out as the kernels' `Shape`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Lines {
-    outer: i64,
-    inner: i64,
-    ldc: i64,
-    rows_are_outer: i64,
-    wide: i64,
-    across: i64,
-    deep: i64,
+    /// Shape of C and how threads cover it, laid out as the kernels' `Shape`.
+    struct Lines = "spmm/dense_finish.cu Shape" {
+        outer: i64,
+        inner: i64,
+        ldc: i64,
+        rows_are_outer: i64,
+        wide: i64,
+        across: i64,
+        deep: i64,
+    }
 }
-same_layout!(Lines = "spmm/dense_finish.cu Shape" { outer, inner, ldc, rows_are_outer, wide, across, deep });
 
 /// Library whose kernels multiply: cublasLt or this one.
 enum Engine {
@@ -170,6 +160,8 @@ pub(super) struct DenseSpmm {
     finish: Kernel,
 }
 
+filled_members!(DenseSpmm { operand, values, special });
+
 /// Builds the executor. The context must be current.
 pub(super) fn build_from(analysis: &Analysis<'_>, multiplier: Multiplier) -> Result<DenseSpmm> {
     let &Analysis { cx, device, problem, .. } = analysis;
@@ -215,7 +207,7 @@ impl DenseSpmm {
         let has_parts = matches!(&engine, Engine::Own(own) if own.is_in_parts());
         let widths = operand.rows().widths();
         let of_a = Types { y: problem.types.a, ..problem.types };
-        let mut executor = DenseSpmm {
+        let executor = DenseSpmm {
             device: Arc::clone(device),
             problem: *problem,
             operand,
@@ -234,13 +226,7 @@ impl DenseSpmm {
         };
         executor.fill(cx)?;
         executor.warm(cx)?;
-        memory::synchronize(cx.stream)?;
-        executor.operand.seal();
-        executor.values.seal();
-        if let Some(special) = &mut executor.special {
-            special.seal();
-        }
-        Ok(executor)
+        filled(cx, executor)
     }
 
     /// Adds the stored entries to a matrix of zeros.

@@ -8,7 +8,7 @@ use once_cell::sync::Lazy;
 use parking_lot::Mutex;
 
 use super::schedule::Schedule;
-use super::{product as bytes_of, Kernels, ListKernels, RowSpmm};
+use super::{product as bytes_of, Kernels, RowKernels, RowSpmm};
 use crate::backend::cuda::device::{Device, Relaxed};
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::order::Order;
@@ -35,7 +35,7 @@ fn kernels(device: &Arc<Device>, types: Types, width: IndexType) -> Result<Arc<K
     let _relaxed = Relaxed::enter();
     Schedule::load_making(device)?;
     let mut kernels = Kernels::load(device, types, width)?;
-    kernels.lists = Some(ListKernels::load(device, types, width)?);
+    kernels.lists = Some(RowKernels::of_lists(device, types, width)?);
     let kernels = Arc::new(kernels);
     loaded.insert(key, Arc::clone(&kernels));
     Ok(kernels)

@@ -1,17 +1,15 @@
 //! Copy of B in the workspace, in rows of whole packs of 16 bytes, for kernels that need or prefer such rows:
 //! where B's columns are contiguous, and where its rows are unaligned and are read often.
 
-use super::{grid_x, grid_y, product, Strides};
+use super::{copy_b, product, Strides};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::Kernel;
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::select::spmm::copies::{self, PACK};
 use crate::types::{Address, Order};
-
-const THREADS: u32 = 256;
 
 /// Rules and kernel for the copy of B of one plan.
 pub(super) struct Packing {
@@ -95,7 +93,7 @@ impl Packing {
     }
 
     /// Returns the rows of op(B), copied to `to` if the rules require a copy.
-    pub(super) fn take(
+    pub(super) fn rows(
         &self,
         cx: &Context,
         b: &DenseMatrix,
@@ -108,11 +106,7 @@ impl Packing {
         let has_packs = is_wide(b.values, from.row, self.size);
         if self.inner > 0 && copies::copies(self.gathers(), self.may_copy(n), has_packs) {
             out = Packed { address: to, ld: self.ld(n) as i64, padded: true };
-            // SAFETY: B is as its descriptor says; the workspace holds the copy.
-            unsafe {
-                launch!(self.kernel, (grid_x(self.inner)?, grid_y(n)), THREADS, 0, cx.stream;
-                    b.values, from.row, from.col, to, self.inner, n as i64, out.ld, 0i64)?;
-            }
+            copy_b(cx, &self.kernel, (b.values, from), (self.inner, n), (to, out.ld), 0)?;
         }
         if out.ld.saturating_mul(self.size as i64) > i64::from(i32::MAX) {
             return Err(Error::unsupported(format!(

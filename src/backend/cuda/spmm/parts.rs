@@ -4,11 +4,12 @@
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch};
-use crate::backend::cuda::layouts::{same_elements, same_layout};
-use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::layouts::{kernel_structs, same_elements};
+use crate::backend::cuda::memory::{filled_members, DeviceBuffer};
 use crate::error::Result;
 use crate::format::window::{Item, WindowPart};
 use crate::memory::Context;
+use crate::select::spmm::tiles;
 use crate::types::Address;
 
 same_elements!(Item = "format/window.cuh Item" { window, first, end, part });
@@ -17,16 +18,42 @@ same_elements!(WindowPart = "format/window.cuh Part" { window, first, count, cou
 /// Threads of a block of the conversion.
 const THREADS: u32 = 256;
 
-/// Workspace for joining the pieces of cut windows, laid out as the kernels' `Join`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(super) struct Join {
-    pub(super) sums: Address,
-    pub(super) counters: Address,
-    pub(super) part_count: i64,
-    pub(super) counter_count: i64,
+kernel_structs! {
+    /// Workspace for joining the pieces of cut windows, laid out as the kernels' `Join`.
+    pub(super) struct Join = "spmm/parts.cuh Join" {
+        sums: Address,
+        counters: Address,
+        part_count: i64,
+        counter_count: i64,
+    }
 }
-same_layout!(Join = "spmm/parts.cuh Join" { sums, counters, part_count, counter_count });
+
+/// Work items of a launch: whole windows (or row blocks, or bands), and pieces of those that are cut.
+pub(crate) struct WorkItems {
+    pub(crate) items: DeviceBuffer<Item>,
+    pub(crate) parts: DeviceBuffer<WindowPart>,
+    /// Number of windows that are cut into pieces.
+    pub(crate) cut: i64,
+}
+filled_members!(WorkItems { items, parts });
+
+impl WorkItems {
+    /// Makes empty lists.
+    pub(super) fn none(cx: &Context) -> Result<Self> {
+        Ok(WorkItems { items: DeviceBuffer::new(cx, 0)?, parts: DeviceBuffer::new(cx, 0)?, cut: 0 })
+    }
+
+    /// Number of tiles along N in one launch, which the counters for cut windows limit.
+    pub(super) fn tiles_at_once(&self) -> usize {
+        tiles::at_once(self.cut as usize, tiles::COUNTERS)
+    }
+
+    /// Returns the workspace for the pieces, whose sums are at `sums`.
+    pub(super) fn join(&self, cx: &Context, sums: Address) -> Join {
+        let part_count = self.parts.len() as i64;
+        Join { sums, counters: cx.counters, part_count, counter_count: self.cut }
+    }
+}
 
 /// Number of blocks for `count` items with `each` of them per block.
 pub(super) fn grid(count: i64, each: u32, algorithm: &str) -> Result<u32> {
@@ -36,16 +63,8 @@ pub(super) fn grid(count: i64, each: u32, algorithm: &str) -> Result<u32> {
     )
 }
 
-/// Replaces `len` counts from `at` on by their exclusive prefix sums; returns the last one, which is the
-/// total if the last count is 0.
-pub(super) fn starts(cx: &Context, counts: &DeviceBuffer<i64>, at: usize, len: usize) -> Result<i64> {
-    // SAFETY: the buffer is on the device of the current context and has these elements.
-    unsafe { device_wide::exclusive_scan(cx, counts.at(at), counts.at(at), len)? };
-    Ok(counts.read(at + len - 1, 1)?[0])
-}
-
-/// Makes the lists of items and of pieces, and counts the windows that are cut: those of more than `limit`
-/// blocks. `first` has the number of blocks before each window, and behind them the total, `blocks`.
+/// Makes the lists, and cuts the windows of more than `limit` blocks. `first` has the number of blocks before
+/// each window, and behind them the total, `blocks`.
 pub(super) fn schedule(
     cx: &Context,
     device: &Device,
@@ -53,7 +72,10 @@ pub(super) fn schedule(
     windows: i64,
     blocks: i64,
     limit: usize,
-) -> Result<(DeviceBuffer<Item>, DeviceBuffer<WindowPart>, i64)> {
+) -> Result<WorkItems> {
+    if windows == 0 {
+        return WorkItems::none(cx);
+    }
     // The kernels also take a limit on the number of windows that are cut; this one never applies, since each
     // such window has a block.
     let (limit, most_cut) = (limit as i64, blocks.max(1));
@@ -77,5 +99,5 @@ pub(super) fn schedule(
         launch!(write_items, grid(windows, THREADS, "window")?, THREADS, 0, cx.stream;
             windows, first.address(), limit, most_cut, counts.address(), items.address(), parts.address())?;
     }
-    Ok((items, parts, cut))
+    Ok(WorkItems { items, parts, cut })
 }

@@ -13,8 +13,8 @@ use bytemuck::{Pod, Zeroable};
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
-use crate::backend::cuda::layouts::same_layout;
-use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::layouts::{kernel_structs, same_layout};
+use crate::backend::cuda::memory::{DeviceBuffer, Fill};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::{Context, COUNTER_BYTES};
@@ -33,44 +33,40 @@ const STATE_WORDS: usize = 8;
 /// Bytes in the workspace for the lengths of the lists, which precede the lists.
 const LENGTHS_BYTES: usize = 32;
 
-/// Lists of rows for a launch, laid out as the kernels' `Tasks`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(super) struct Tasks {
-    parts: Address,
-    part_count: i64,
-    warps: Address,
-    warp_count: i64,
-    runs: Address,
-    count: i64,
-    spread: i64,
-    counters: Address,
-    counter_count: i64,
-    rows: i64,
-    rows_a_run: i64,
-    run_limit: i64,
-    lengths: Address,
-}
-same_layout!(Tasks = "spmm/row.cuh Tasks" { parts, part_count, warps, warp_count, runs, count, spread, counters, counter_count, rows, rows_a_run, run_limit, lengths });
+kernel_structs! {
+    /// Lists of rows for a launch, laid out as the kernels' `Tasks`.
+    pub(super) struct Tasks = "spmm/row.cuh Tasks" {
+        parts: Address,
+        part_count: i64,
+        warps: Address,
+        warp_count: i64,
+        runs: Address,
+        count: i64,
+        spread: i64,
+        counters: Address,
+        counter_count: i64,
+        rows: i64,
+        rows_a_run: i64,
+        run_limit: i64,
+        lengths: Address,
+    }
 
-/// Lists of rows for a launch of kernels with groups, laid out as the kernels' `GroupTasks`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(super) struct GroupTasks {
-    parts: Address,
-    quads: Address,
-    pairs: Address,
-    rows: Address,
-    quad_count: i64,
-    pair_count: i64,
-    row_count: i64,
-    quads_from: u32,
-    pairs_from: u32,
-    rows_from: u32,
-    counter_count: u32,
-    counters: Address,
+    /// Lists of rows for a launch of kernels with groups, laid out as the kernels' `GroupTasks`.
+    pub(super) struct GroupTasks = "spmm/row_groups.cuh GroupTasks" {
+        parts: Address,
+        quads: Address,
+        pairs: Address,
+        rows: Address,
+        quad_count: i64,
+        pair_count: i64,
+        row_count: i64,
+        quads_from: u32,
+        pairs_from: u32,
+        rows_from: u32,
+        counter_count: u32,
+        counters: Address,
+    }
 }
-same_layout!(GroupTasks = "spmm/row_groups.cuh GroupTasks" { parts, quads, pairs, rows, quad_count, pair_count, row_count, quads_from, pairs_from, rows_from, counter_count, counters });
 
 same_layout!(Limits = "spmm/tasks.cu Limits" { most, part, alone, quota, pairs });
 
@@ -175,7 +171,7 @@ impl Schedule {
         unsafe {
             launch!(counting, grid, block, 0, cx.stream;
                 rows.offsets, wide, rows.base, rows.rows, limits, counts.address())?;
-            device_wide::exclusive_scan(cx, counts.address(), counts.address(), counts.len())?;
+            device_wide::scan(cx, &counts)?;
             launch!(kernel("spmm_tasks_lengths")?, 1, 32, 0, cx.stream;
                 counts.address(), windows as i64, lengths.address())?;
         }
@@ -292,14 +288,6 @@ impl Schedule {
         }
     }
 
-    pub(super) fn seal(&mut self) {
-        if let Lists::Kept { runs, warps, parts } = &mut self.lists {
-            runs.seal();
-            warps.seal();
-            parts.seal();
-        }
-    }
-
     /// Returns whether runs have several rows.
     pub(super) fn is_packed(&self) -> bool {
         self.is_packed
@@ -375,6 +363,16 @@ impl Schedule {
                 Tasks { parts, warps, lengths, run_limit: unanalyzed.limits.alone, ..none }
             }
             _ => none,
+        }
+    }
+}
+
+impl Fill for Schedule {
+    fn mark_filled(&mut self) {
+        if let Lists::Kept { runs, warps, parts } = &mut self.lists {
+            runs.mark_filled();
+            warps.mark_filled();
+            parts.mark_filled();
         }
     }
 }

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use super::analysis::Analysis;
-use super::{grid_x, grid_y, lines, product, Strides, THREADS};
+use super::{copy_b, lines, product, Strides};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
-use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::spmv::sell::{self as spmv_sell, for_columns, Arrays, Refill};
@@ -35,34 +35,30 @@ kernel_kinds! { "spmm/sell" {
         [["f32"], [1, 2, 3], [8]], [HALVES, [1, 2, 3], [8, 16]];
 } }
 
-/// Dense operands, laid out as the kernels' `Dense`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Dense {
-    b: Address,
-    b_row_bytes: i64,
-    c: Address,
-    c_row: i64,
-    c_col: i64,
-    old: Address,
-    old_row: i64,
-    old_col: i64,
-    n: i64,
-    group_log2: i32,
-    packs: i32,
-}
-same_layout!(Dense = "spmm/sell.cu Dense" { b, b_row_bytes, c, c_row, c_col, old, old_row, old_col, n, group_log2, packs });
+kernel_structs! {
+    /// Dense operands, laid out as the kernels' `Dense`.
+    struct Dense = "spmm/sell.cu Dense" {
+        b: Address,
+        b_row_bytes: i64,
+        c: Address,
+        c_row: i64,
+        c_col: i64,
+        old: Address,
+        old_row: i64,
+        old_col: i64,
+        n: i64,
+        group_log2: i32,
+        packs: i32,
+    }
 
-/// Workspace for partial sums of split rows, laid out as the kernels' `Join`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Join {
-    sums: Address,
-    counters: Address,
-    block_count: i64,
-    counter_count: i64,
+    /// Workspace for partial sums of split rows, laid out as the kernels' `Join`.
+    struct Join = "spmm/sell.cu Join" {
+        sums: Address,
+        counters: Address,
+        block_count: i64,
+        counter_count: i64,
+    }
 }
-same_layout!(Join = "spmm/sell.cu Join" { sums, counters, block_count, counter_count });
 
 /// Numbers of the layout that tell whether lanes share a slice.
 fn slots(arrays: &Arrays) -> Slots {
@@ -97,7 +93,7 @@ pub(super) struct SellSpmm {
     refill: Refill,
 }
 
-fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<Arrays> {
+fn make_arrays(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<Arrays> {
     let SpmmProblem { op, a, types, value_updates, .. } = *problem;
     for_columns(cx, device, &SpmvProblem { op, a, types, value_updates })
 }
@@ -106,11 +102,11 @@ impl SellSpmm {
     /// Builds the executor. The context must be current.
     pub(super) fn build(analysis: &Analysis<'_>) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
-        let arrays = arrange(cx, device, problem)?;
+        let arrays = make_arrays(cx, device, problem)?;
         let rows = arrays.rules.item_rows;
         let types = problem.types;
         let kernel = |&elements: &usize| PRODUCT.load(device, (types_name(types), rows, elements));
-        let refill = Refill::new(device, types.a, arrays.origins.as_ref())?;
+        let refill = Refill::new(device, (problem.op, types.a), arrays.origins.as_ref())?;
         Ok(SellSpmm {
             device: Arc::clone(device),
             problem: *problem,
@@ -129,8 +125,7 @@ impl SellSpmm {
 
     /// Number of columns of op(A), which is that of rows of op(B).
     fn inner(&self) -> i64 {
-        let (rows, cols, _) = self.problem.a.shape();
-        self.problem.op.shape(rows, cols).1
+        self.problem.a.shape_of(self.problem.op).1
     }
 
     /// Number of tiles along N in one launch, which the counters for split rows limit.
@@ -192,11 +187,7 @@ impl SpmmExecutor for SellSpmm {
         if !direct && inner > 0 {
             let ld = if single { 1 } else { offsets.ld };
             (b_at, ldb) = (cx.workspace.address.offset(offsets.packed_b), ld as i64);
-            // SAFETY: B is as its descriptor says; the workspace holds the copy.
-            unsafe {
-                launch!(self.pack, (grid_x(inner)?, grid_y(n)), THREADS, 0, cx.stream;
-                    b.values, from.row, from.col, b_at, inner, n as i64, ldb, 0i64)?;
-            }
+            copy_b(cx, &self.pack, (b.values, from), (inner, n), (b_at, ldb), 0)?;
         }
         let Arrays { rows, order, heads, values, narrow, wide, .. } = arrays;
         let slices = arrays.slices as i64;
@@ -268,12 +259,9 @@ impl SpmmExecutor for SellSpmm {
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
         let _entered = self.device.enter()?;
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
-        match &self.arrays.origins {
-            Some(origins) => {
-                let to = (self.arrays.slots, self.arrays.values.address());
-                self.refill.fill(cx, &self.device, false, (values, origins), to)?;
-            }
-            None => self.arrays = arrange(cx, &self.device, &problem)?,
+        let to = (self.arrays.slots, self.arrays.values.address());
+        if !self.refill.run(cx, &self.device, (values, self.arrays.origins.as_ref()), to)? {
+            self.arrays = make_arrays(cx, &self.device, &problem)?;
         }
         self.problem = problem;
         Ok(())

@@ -12,13 +12,11 @@ use build::{Arrays, Source};
 
 use super::analysis::{reorder_of, Analysis, SharedResults};
 use super::packing::{is_wide, Packed, Packing};
-use super::parts::Join;
 use super::{lines, product, Strides};
-use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::{values, Positions};
+use crate::backend::cuda::convert::Origins;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
-use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Operand;
@@ -33,7 +31,7 @@ use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::When;
-use crate::select::spmm::{smat as select, tiles};
+use crate::select::spmm::smat as select;
 use crate::select::Clusters;
 use crate::types::{Address, LayoutKind, Order, Reorder, ScalarsAt};
 
@@ -47,35 +45,31 @@ kernel_kinds! { "spmm/smat" {
 /// columns.
 const WARPS: usize = 4;
 
-/// Layout of the matrix, laid out as the kernels' `Matrix`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct SmatMatrix {
-    items: Address,
-    parts: Address,
-    columns: Address,
-    values: Address,
-    masks: Address,
-    order: Address,
-    item_count: i64,
-    rows: i64,
-    cols: i64,
-}
-same_layout!(SmatMatrix = "spmm/smat.cuh Matrix" { items, parts, columns, values, masks, order, item_count, rows, cols });
+kernel_structs! {
+    /// Layout of the matrix, laid out as the kernels' `Matrix`.
+    struct SmatMatrix = "spmm/smat.cuh Matrix" {
+        items: Address,
+        parts: Address,
+        columns: Address,
+        values: Address,
+        masks: Address,
+        order: Address,
+        item_count: i64,
+        rows: i64,
+        cols: i64,
+    }
 
-/// Dense operands, laid out as the kernels' `Dense`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Dense {
-    b: Address,
-    ldb: i64,
-    c: Address,
-    c_row: i64,
-    c_col: i64,
-    n: i64,
-    flags: i64,
+    /// Dense operands, laid out as the kernels' `Dense`.
+    struct Dense = "spmm/smat.cuh Dense" {
+        b: Address,
+        ldb: i64,
+        c: Address,
+        c_row: i64,
+        c_col: i64,
+        n: i64,
+        flags: i64,
+    }
 }
-same_layout!(Dense = "spmm/smat.cuh Dense" { b, ldb, c, c_row, c_col, n, flags });
 
 /// Variant of the kernels for one number of columns.
 #[derive(Clone, Copy)]
@@ -130,15 +124,14 @@ pub(super) struct SmatSpmm {
     forms: Forms,
     by_columns: Forms,
     packing: Packing,
-    refill: Kernel,
 }
 
 /// Makes the layout. `width` is that of blocks; `None` lets the cost model choose it.
-fn arrange(
+fn make_arrays(
     analysis: &Analysis<'_>,
     (clusters, width): (&Clusters, Option<usize>),
     operand: &Operand,
-    positions: Option<Option<&Positions>>,
+    positions: Origins<'_>,
 ) -> Result<Arrays> {
     let &Analysis { cx, device, problem, .. } = analysis;
     let value_type = problem.types.a;
@@ -182,7 +175,7 @@ pub(super) fn build_from(
     (clusters, width): (&Clusters, Option<usize>),
 ) -> Result<SmatSpmm> {
     let arrays =
-        analysis.with_rows(|rows, positions| arrange(analysis, (clusters, width), rows, positions))?;
+        analysis.with_rows(|rows, positions| make_arrays(analysis, (clusters, width), rows, positions))?;
     SmatSpmm::new(analysis.device, analysis.problem, arrays)
 }
 
@@ -194,14 +187,8 @@ impl SmatSpmm {
             forms: Forms::load(device, problem, arrays.width, false)?,
             by_columns: Forms::load(device, problem, arrays.width, true)?,
             packing: Packing::new(device, problem, (arrays.columns.len() * arrays.width) as i64)?,
-            refill: values::scatter(device, problem.types.a.size())?,
             arrays,
         })
-    }
-
-    /// Number of tiles along N in one launch, which the counters for cut row blocks limit.
-    fn tiles_at_once(&self) -> usize {
-        tiles::at_once(self.arrays.cut as usize, tiles::COUNTERS)
     }
 
     /// Returns whether the kernels read this B by columns; otherwise they read rows of it.
@@ -215,10 +202,10 @@ impl SmatSpmm {
     /// Bytes of the sums of cut row blocks, behind which the copy of B begins.
     fn sums_bytes(&self, n: usize) -> usize {
         let form = self.forms.of(n);
-        let tiles = n.div_ceil(form.columns).min(self.tiles_at_once());
+        let tiles = n.div_ceil(form.columns).min(self.arrays.work.tiles_at_once());
         let bytes = product(&[
             tiles,
-            self.arrays.parts.len(),
+            self.arrays.work.parts.len(),
             ROWS,
             form.columns,
             self.problem.types.compute.scalar().size(),
@@ -244,7 +231,7 @@ impl SpmmExecutor for SmatSpmm {
         let by_columns = self.reads_columns(b, n);
         let from = match by_columns {
             true => Packed { address: b.values, ld: b.ld, padded: false },
-            false => self.packing.take(cx, b, n, cx.workspace.address.offset(sums), "smat")?,
+            false => self.packing.rows(cx, b, n, cx.workspace.address.offset(sums), "smat")?,
         };
         let (c_row, c_col) = if c.order == Order::Row { (c.ld, 1) } else { (1, c.ld) };
         let (b_size, c_size) = (b.value_type.size(), c.value_type.size());
@@ -255,30 +242,25 @@ impl SpmmExecutor for SmatSpmm {
         let address =
             |buffer: Option<&DeviceBuffer<u32>>| buffer.map_or(Address::NULL, DeviceBuffer::address);
         let matrix = SmatMatrix {
-            items: arrays.items.address(),
-            parts: arrays.parts.address(),
+            items: arrays.work.items.address(),
+            parts: arrays.work.parts.address(),
             columns: arrays.columns.address(),
             values: arrays.values.address(),
             masks: arrays.masks.address(),
             order: address(arrays.order.as_ref()),
-            item_count: arrays.items.len() as i64,
+            item_count: arrays.work.items.len() as i64,
             rows: arrays.row_count,
             cols: arrays.col_count,
         };
-        let join = Join {
-            sums: cx.workspace.address,
-            counters: cx.counters,
-            part_count: arrays.parts.len() as i64,
-            counter_count: arrays.cut,
-        };
+        let join = arrays.work.join(cx, cx.workspace.address);
         let form = if by_columns { &self.by_columns } else { &self.forms }.of(n);
-        let step = self.tiles_at_once().saturating_mul(form.columns);
+        let step = self.arrays.work.tiles_at_once().saturating_mul(form.columns);
         for first in (0..n).step_by(step) {
             let end = n.min(first.saturating_add(step));
             let tiles = (end - first).div_ceil(form.columns);
             let together = select::tiles_of_item(tiles, WARPS);
             let blocks = blocks_of_grid(
-                arrays.items.len().div_ceil(WARPS / together),
+                arrays.work.items.len().div_ceil(WARPS / together),
                 "A: it has more row blocks than one launch can take",
             )?;
             let b_at = if by_columns { first.saturating_mul(from.ld as usize) } else { first };
@@ -306,21 +288,14 @@ impl SpmmExecutor for SmatSpmm {
         let _entered = self.device.enter()?;
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
         match &self.arrays.slots {
-            Some(slots) => {
-                let count = self.arrays.nnz;
-                // SAFETY: there is a slot among our values for each of the user's values.
-                unsafe {
-                    launch!(self.refill, blocks(&self.device, count), 256, 0, cx.stream;
-                        values, slots.address(), count, self.arrays.values.address())?;
-                }
-            }
+            Some(slots) => slots.scatter(cx, &self.device, values, self.arrays.values.address())?,
             None => {
                 let (device, shared) = (&self.device, &SharedResults::new(&self.device));
                 let analysis = Analysis { cx, device, problem: &problem, shared };
                 let clusters = if self.arrays.order.is_some() { Clusters::Yes } else { Clusters::No };
                 let wanted = (&clusters, Some(self.arrays.width));
                 let arrays =
-                    analysis.with_rows(|rows, positions| arrange(&analysis, wanted, rows, positions))?;
+                    analysis.with_rows(|rows, positions| make_arrays(&analysis, wanted, rows, positions))?;
                 *self = SmatSpmm::new(device, &problem, arrays)?;
             }
         }

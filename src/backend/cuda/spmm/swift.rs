@@ -16,13 +16,10 @@ use std::sync::Arc;
 use build::{with_columns, BandArrays, BlockArrays};
 
 use super::packing::{is_wide, Packed, Packing};
-use super::parts::Join;
-use super::{grid_x, grid_y, lines, product, Strides};
-use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::values;
+use super::{finish_c, lines, product, Strides};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
-use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::{scalars, Scalar};
 use crate::backend::cuda::types_name;
@@ -64,58 +61,48 @@ struct Group {
     kernel: Kernel,
 }
 
-/// Layout of form blocks, laid out as the kernels' `Matrix`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct SwiftMatrix {
-    order: Address,
-    columns: Address,
-    values: Address,
-    rows: Address,
-    positions: Address,
-    offsets: Address,
-    pieces: Address,
-    blocks: i64,
-    piece_count: i64,
-    cols: i64,
-}
-same_layout!(SwiftMatrix = "spmm/swift.cuh Matrix" { order, columns, values, rows, positions, offsets, pieces, blocks, piece_count, cols });
+kernel_structs! {
+    /// Layout of form blocks, laid out as the kernels' `Matrix`.
+    struct SwiftMatrix = "spmm/swift.cuh Matrix" {
+        order: Address,
+        columns: Address,
+        values: Address,
+        rows: Address,
+        positions: Address,
+        offsets: Address,
+        pieces: Address,
+        blocks: i64,
+        piece_count: i64,
+        cols: i64,
+    }
 
-/// Dense operands, laid out as the kernels' `Dense`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Dense {
-    b: Address,
-    ldb: i64,
-    c: Address,
-    ldc: i64,
-    n: i64,
-}
-same_layout!(Dense = "spmm/swift.cuh Dense" { b, ldb, c, ldc, n });
+    /// Dense operands, laid out as the kernels' `Dense`.
+    struct Dense = "spmm/swift.cuh Dense" {
+        b: Address,
+        ldb: i64,
+        c: Address,
+        ldc: i64,
+        n: i64,
+    }
 
-/// Layout of form bands, laid out as the kernels' `Bands`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Bands {
-    items: Address,
-    parts: Address,
-    columns: Address,
-    values: Address,
-    rows: Address,
-    item_count: i64,
-    row_count: i64,
-}
-same_layout!(Bands = "spmm/swift_bands.cuh Bands" { items, parts, columns, values, rows, item_count, row_count });
+    /// Layout of form bands, laid out as the kernels' `Bands`.
+    struct Bands = "spmm/swift_bands.cuh Bands" {
+        items: Address,
+        parts: Address,
+        columns: Address,
+        values: Address,
+        rows: Address,
+        item_count: i64,
+        row_count: i64,
+    }
 
-/// Destination C of form bands, laid out as the kernels' `Out`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Out {
-    c: Address,
-    row_stride: i64,
-    col_stride: i64,
+    /// Destination C of form bands, laid out as the kernels' `Out`.
+    struct Out = "spmm/swift_bands.cuh Out" {
+        c: Address,
+        row_stride: i64,
+        col_stride: i64,
+    }
 }
-same_layout!(Out = "spmm/swift_bands.cuh Out" { c, row_stride, col_stride });
 
 /// Layout and kernels of either form. A plan has one, so the size of the enum does not matter.
 #[allow(clippy::large_enum_variant)]
@@ -145,7 +132,6 @@ pub(super) struct SwiftSpmm {
     shape: (i64, i64),
     form: Form,
     packing: Packing,
-    refill: Kernel,
 }
 
 /// Builds the executor. If `deterministic`, its products have the same bits from run to run. The context must
@@ -197,7 +183,6 @@ pub(super) fn build(
         form,
         // Unaligned rows are read by single elements and need no copy.
         packing: Packing::new(device, problem, 0)?,
-        refill: values::scatter(device, problem.types.a.size())?,
     })
 }
 
@@ -227,11 +212,6 @@ impl SwiftSpmm {
         n > 1 && Strides::new(self.problem.c_order, false, 0).col != 1
     }
 
-    /// Number of tiles along N in one launch of bands, which the counters for cut bands limit.
-    fn tiles_at_once(cut: i64) -> usize {
-        tiles::at_once(cut as usize, tiles::COUNTERS)
-    }
-
     /// Bytes of the sums, behind which the copy of B begins.
     fn sums_bytes(&self, n: usize) -> usize {
         lines(match &self.form {
@@ -239,9 +219,9 @@ impl SwiftSpmm {
             Form::Bands { arrays, .. } => {
                 // Columns of the wider tiles; the narrower ones need no more.
                 let columns = LANES * PACK / self.size();
-                let most = Self::tiles_at_once(arrays.cut).saturating_mul(columns);
+                let most = arrays.work.tiles_at_once().saturating_mul(columns);
                 let all = n.div_ceil(columns).saturating_mul(columns).min(most);
-                product(&[arrays.parts.len(), ROWS, all, self.size()])
+                product(&[arrays.work.parts.len(), ROWS, all, self.size()])
             }
         })
     }
@@ -306,13 +286,10 @@ impl SwiftSpmm {
             }
         }
         if by_columns {
-            // SAFETY: the workspace holds all sums; C is as its descriptor says.
-            unsafe {
-                launch!(finish_columns, (grid_x(rows)?, grid_y(n)), THREADS, 0, cx.stream;
-                    c, o.c, o.c_row, o.c_col, rows, n as i64, o.alpha, o.beta)?;
-            }
+            let to = (o.c, Strides { row: o.c_row, col: o.c_col });
+            finish_c(cx, finish_columns, c, to, (rows, n as i64), (o.alpha, o.beta))?;
         } else if !in_place {
-            // SAFETY: as above.
+            // SAFETY: the workspace holds all sums; C is as its descriptor says.
             unsafe {
                 launch!(finish_rows, blocks(rows * n as i64), THREADS, 0, cx.stream;
                     c, o.c, o.c_row, rows, n as i64, o.alpha, o.beta)?;
@@ -328,21 +305,16 @@ impl SwiftSpmm {
         let wide = select::bands_have_packs(n, pack, wide_c && is_wide(o.b.address, o.b.ld, size));
         let (kernel, columns) = if wide { (packs, LANES * pack) } else { (singles, LANES) };
         let bands = Bands {
-            items: arrays.items.address(),
-            parts: arrays.parts.address(),
+            items: arrays.work.items.address(),
+            parts: arrays.work.parts.address(),
             columns: arrays.columns.address(),
             values: arrays.values.address(),
             rows: arrays.rows.address(),
-            item_count: arrays.items.len() as i64,
+            item_count: arrays.work.items.len() as i64,
             row_count: arrays.row_count,
         };
-        let join = Join {
-            sums: cx.workspace.address,
-            counters: cx.counters,
-            part_count: arrays.parts.len() as i64,
-            counter_count: arrays.cut,
-        };
-        let step = Self::tiles_at_once(arrays.cut).saturating_mul(columns);
+        let join = arrays.work.join(cx, cx.workspace.address);
+        let step = arrays.work.tiles_at_once().saturating_mul(columns);
         for first in (0..n).step_by(step) {
             let count = (n - first).min(step);
             let dense = Dense {
@@ -357,7 +329,7 @@ impl SwiftSpmm {
                 row_stride: o.c_row,
                 col_stride: o.c_col,
             };
-            let grid = (grid(arrays.items.len().div_ceil(WARPS))?, count.div_ceil(columns) as u32);
+            let grid = (grid(arrays.work.items.len().div_ceil(WARPS))?, count.div_ceil(columns) as u32);
             // SAFETY: as above; the workspace holds the sums of the pieces of these tiles, and the handle
             // lends its counters to one call at a time.
             unsafe {
@@ -383,7 +355,7 @@ impl SpmmExecutor for SwiftSpmm {
         }
         cx.workspace.require(self.workspace_bytes(n))?;
         let copy = cx.workspace.address.offset(self.sums_bytes(n));
-        let b = self.packing.take(cx, b, n, copy, "swift")?;
+        let b = self.packing.rows(cx, b, n, copy, "swift")?;
         let Strides { row: c_row, col: c_col } = Strides::new(c.order, false, c.ld);
         let operands = Operands { alpha, beta, b, c: c.values, c_row, c_col, n };
         match &self.form {
@@ -395,18 +367,12 @@ impl SpmmExecutor for SwiftSpmm {
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
         let _entered = self.device.enter()?;
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
-        let (slots, to, count) = match &self.form {
-            Form::Blocks { arrays, .. } => (&arrays.slots, arrays.values.address(), arrays.nnz),
-            Form::Bands { arrays, .. } => (&arrays.slots, arrays.values.address(), arrays.nnz),
+        let (slots, to) = match &self.form {
+            Form::Blocks { arrays, .. } => (&arrays.slots, arrays.values.address()),
+            Form::Bands { arrays, .. } => (&arrays.slots, arrays.values.address()),
         };
         match slots {
-            Some(slots) => {
-                // SAFETY: there is a slot among our values for each of the user's values.
-                unsafe {
-                    launch!(self.refill, blocks(&self.device, count), THREADS, 0, cx.stream;
-                        values, slots.address(), count, to)?;
-                }
-            }
+            Some(slots) => slots.scatter(cx, &self.device, values, to)?,
             None => *self = build(cx, &Arc::clone(&self.device), &problem, self.deterministic)?,
         }
         self.problem = problem;
@@ -425,7 +391,7 @@ impl SpmmExecutor for SwiftSpmm {
         match &self.form {
             Form::Blocks { arrays, .. } => arrays.details.clone(),
             Form::Bands { arrays, .. } => {
-                format!("{} bands of {ROWS} rows or parts of them", arrays.items.len())
+                format!("{} bands of {ROWS} rows or parts of them", arrays.work.items.len())
             }
         }
     }

@@ -19,7 +19,7 @@ use self::narrow::NarrowColumns;
 use super::inspection::{self, InspectedMatrix};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows, Widths};
 use crate::backend::cuda::order::Order;
@@ -172,14 +172,14 @@ impl CsrSpmv {
             true => inspection::sorted_operand(cx, device, problem, inspected)?,
             false => inspection::operand(cx, device, problem, inspected, choice.a)?,
         };
-        let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, order)?;
+        let (operand, order) = Order::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let most_blocks =
             balanced_blocks(problem.types.compute.scalar(), device.properties().multiprocessors);
         let form = Form::analyzed((stats.rows, stats.nnz, stats.max), most_blocks);
         let mut launch = Launch::new(device, problem.types, &rows, form)?;
         launch.order = order.address();
-        let mut places = places(cx, device, &rows, form)?;
+        let places = places(cx, device, &rows, form)?;
         let keeps_columns = choice.narrow_columns && matches!(operand, Operand::InPlace(_));
         let columns = match keeps_columns {
             true => NarrowColumns::build(cx, device, &rows, form)?,
@@ -188,14 +188,10 @@ impl CsrSpmv {
         if let Some(columns) = &columns {
             launch = launch.narrowed(device, problem.types, &rows, columns)?;
         }
-        memory::synchronize(cx.stream)?;
-        operand.seal();
-        order.seal();
-        if let Some(places) = &mut places {
-            places.seal();
+        if let Some(places) = &places {
             launch.places = places.address();
         }
-        Ok(CsrSpmv {
+        let executor = CsrSpmv {
             device: Arc::clone(device),
             problem: *problem,
             operand,
@@ -205,9 +201,11 @@ impl CsrSpmv {
             _places: places,
             columns,
             keeps_columns,
-        })
+        };
+        filled(cx, executor)
     }
 }
+filled_members!(CsrSpmv { operand, order, _places });
 
 /// Computes the start of each warp of form `balanced`, for which the kernel would otherwise search in every
 /// launch.

@@ -11,13 +11,14 @@ use bytemuck::{Pod, Zeroable};
 
 use self::build::DeviceDasp;
 use super::inspection::{self, InspectedMatrix};
+use super::SpmvLayout;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel, Parameter};
-use crate::backend::cuda::memory;
+use crate::backend::cuda::memory::{self, Fill};
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::scalars::scalars;
+use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::types_name;
-use crate::backend::{LayoutInfo, SpmvExecutor};
+use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
 use crate::format::dasp::{self, DaspPart, Results, BLOCK, UNIT};
 use crate::matrix::DenseVector;
@@ -25,7 +26,8 @@ use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
 use crate::select;
 use crate::select::spmv::dasp::{shared_units, takes_tasks_by_warps};
-use crate::types::{Address, LayoutKind, ScalarsAt};
+use crate::support::Types;
+use crate::types::{Address, LayoutKind};
 
 kernel_kinds! { "spmv/dasp" { PRODUCT(String) = "product" for [types(Algorithm::Dasp)]; } }
 /// Threads and warps of a block, as in kernels/spmv/dasp.cuh.
@@ -140,17 +142,17 @@ impl Layout {
     }
 }
 
-/// Executor of SpMV `dasp`.
+/// Layout and kernel of SpMV `dasp`.
 pub(super) struct DaspSpmv {
-    device: Arc<Device>,
-    problem: SpmvProblem,
     built: DeviceDasp,
     layout: Layout,
     kernel: Kernel,
 }
 
-impl DaspSpmv {
-    pub(super) fn build(
+impl SpmvLayout for DaspSpmv {
+    const KEEPS_ARRAYS: bool = true;
+
+    fn make(
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
@@ -161,27 +163,28 @@ impl DaspSpmv {
         built.conjugate = problem.op.conjugates() && problem.types.a.is_complex();
         drop(operand);
         memory::synchronize(cx.stream)?;
-        built.seal();
+        built.mark_filled();
         let layout = Layout::new(device, &built)?;
         let kernel = PRODUCT.load(device, (types_name(problem.types),))?;
-        let device = Arc::clone(device);
-        Ok(DaspSpmv { device, problem: *problem, built, layout, kernel })
-    }
-}
-
-impl SpmvExecutor for DaspSpmv {
-    fn workspace_bytes(&self) -> usize {
-        self.built.split_tasks * self.problem.types.compute.scalar().size()
+        Ok(DaspSpmv { built, layout, kernel })
     }
 
-    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [x, _, y]: [&DenseVector; 3]) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
-        cx.workspace.require(self.workspace_bytes())?;
+    fn workspace_bytes(&self, types: Types) -> usize {
+        self.built.split_tasks * types.compute.scalar().size()
+    }
+
+    fn multiply(
+        &self,
+        cx: &Context,
+        _: &Device,
+        _: Types,
+        (alpha, beta): (Scalar, Scalar),
+        [x, _, y]: [&DenseVector; 3],
+    ) -> Result<()> {
         let grid = self.layout.blocks[6];
         // SAFETY: analysis has made the arrays, with columns inside x and rows
         // inside y, whose sizes the plan has checked; it has also checked that they
-        // do not overlap. `require` has checked the workspace, which the handle
+        // do not overlap. The workspace has been checked, which the handle
         // lends with its counters to one call at a time, and no more counters are
         // used than there are.
         unsafe {
@@ -190,23 +193,16 @@ impl SpmvExecutor for DaspSpmv {
         }
     }
 
-    fn keeps_arrays(&self) -> bool {
-        true
+    fn refill(&self, cx: &Context, _: &Device, values: Address) -> Result<bool> {
+        self.built.refill(cx, values)
     }
 
-    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let renewed = SpmvProblem { a: self.problem.a.with_values(values), ..self.problem };
-        if !self.built.refill(cx, values)? {
-            let (operand, _) =
-                inspection::operand(cx, &self.device, &renewed, None, inspection::nearest(&renewed))?;
-            self.built.rebuild(cx, &operand)?;
-        }
-        self.problem = renewed;
-        Ok(())
+    fn renew(&mut self, cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<()> {
+        let (operand, _) = inspection::operand(cx, device, problem, None, inspection::nearest(problem))?;
+        self.built.rebuild(cx, &operand)
     }
 
-    fn layout(&self) -> LayoutInfo {
+    fn info(&self) -> LayoutInfo {
         LayoutInfo { kind: LayoutKind::Dasp, in_place: false, fill: self.built.fill_ratio() }
     }
 

@@ -8,20 +8,21 @@ use std::sync::Arc;
 use self::build::{Arrays, Build};
 use super::inspection::{self, InspectedMatrix, StorageProperties};
 use super::sell::{kernel_types, Refill};
+use super::SpmvLayout;
 use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch_cooperative, Kernel};
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::operand::Operand;
-use crate::backend::cuda::scalars::scalars;
-use crate::backend::{LayoutInfo, SpmvExecutor};
+use crate::backend::cuda::scalars::Scalar;
+use crate::backend::LayoutInfo;
 use crate::error::{Error, Result, Status};
 use crate::format::narrowing::Form;
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmvProblem;
 use crate::select::spmv::hot_sell::{hot_bytes, Demands, DEMANDS};
-use crate::types::{Address, LayoutKind, ScalarsAt};
+use crate::support::Types;
+use crate::types::{Address, LayoutKind};
 
 kernel_kinds! { "spmv/hot_sell" { PRODUCT(String) = "product" for [stored_types()]; } }
 /// Threads of a block of kernels/spmv/hot_sell.cu.
@@ -31,10 +32,8 @@ const ZEROS: usize = 16;
 /// Number of counters that the grid's barrier uses; the others are for split rows.
 const BARRIER: usize = 4;
 
-/// Executor of SpMV `sell` with hot columns.
+/// Layout and kernel of SpMV `sell` with hot columns.
 pub(super) struct HotSellSpmv {
-    device: Arc<Device>,
-    problem: SpmvProblem,
     demands: Demands,
     arrays: Arrays,
     /// Form in which the values are stored.
@@ -49,7 +48,7 @@ fn shared_bytes(count: usize, element: usize) -> usize {
 }
 
 /// Makes the layout, chooses the form of its values and loads the kernel, if the matrix meets the demands.
-fn arrange(
+fn make_arrays(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
@@ -86,10 +85,7 @@ fn arrange(
     if let Some(values) = &narrowed {
         rows.values = values.address();
     }
-    let origins = problem.value_updates.then_some(match &operand {
-        Operand::InPlace(_) => None,
-        Operand::Canonical(copy) => Some(copy.positions()),
-    });
+    let origins = operand.origins(problem.value_updates);
     let stored = form.stored(types.a).unwrap_or(types.a);
     let most_cut = COUNTER_BYTES / size_of::<u32>() - BARRIER;
     let arrays =
@@ -98,52 +94,79 @@ fn arrange(
 }
 
 impl HotSellSpmv {
-    /// Builds the executor if the matrix has enough hot columns and meets the other demands.
-    pub(super) fn build(
-        cx: &Context,
-        device: &Arc<Device>,
-        problem: &SpmvProblem,
-        inspected: Option<&InspectedMatrix>,
-    ) -> Result<Option<Self>> {
-        Self::build_if(cx, device, problem, DEMANDS, inspected)
-    }
-
-    fn build_if(
+    /// Makes the layout if the matrix has enough hot columns and meets the other demands. Blocks.
+    pub(super) fn make_if(
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
         demands: Demands,
         inspected: Option<&InspectedMatrix>,
     ) -> Result<Option<Self>> {
-        let made = arrange(cx, device, problem, &demands, inspected)?;
+        let made = make_arrays(cx, device, problem, &demands, inspected)?;
         let Some((arrays, form, kernel)) = made else { return Ok(None) };
-        let refill = Refill::new(device, problem.types.a, arrays.origins.as_ref())?;
-        let device = Arc::clone(device);
-        Ok(Some(HotSellSpmv { device, problem: *problem, demands, arrays, form, kernel, refill }))
+        let refill = Refill::new(device, (problem.op, problem.types.a), arrays.origins.as_ref())?;
+        Ok(Some(HotSellSpmv { demands, arrays, form, kernel, refill }))
+    }
+
+    /// Makes the layout of a matrix that meets the demands.
+    fn make_again(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpmvProblem,
+        demands: Demands,
+        inspected: Option<&InspectedMatrix>,
+    ) -> Result<Self> {
+        Self::make_if(cx, device, problem, demands, inspected)?
+            .ok_or_else(|| Error::new(Status::InvalidValue, "A: its pattern is not the plan's"))
     }
 
     /// Bytes of workspace in front of the partial sums.
-    fn collected_bytes(&self) -> usize {
-        ((self.arrays.hot.len() + ZEROS) * self.problem.types.x.size()).next_multiple_of(16)
+    fn collected_bytes(&self, types: Types) -> usize {
+        ((self.arrays.hot.len() + ZEROS) * types.x.size()).next_multiple_of(16)
     }
 }
 
-impl SpmvExecutor for HotSellSpmv {
-    fn workspace_bytes(&self) -> usize {
-        self.collected_bytes() + self.arrays.parts * self.problem.types.compute.scalar().size()
+impl SpmvLayout for HotSellSpmv {
+    const READS_ELSEWHERE: bool = true;
+
+    fn make(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpmvProblem,
+        inspected: Option<&InspectedMatrix>,
+    ) -> Result<Self> {
+        Self::make_again(cx, device, problem, DEMANDS, inspected)
     }
 
-    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [x, old, y]: [&DenseVector; 3]) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
-        cx.workspace.require(self.workspace_bytes())?;
+    fn renew(&mut self, cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<()> {
+        *self = Self::make_again(cx, device, problem, self.demands, None)?;
+        Ok(())
+    }
+
+    fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
+        let to = (self.arrays.slots(), self.arrays.values.address());
+        self.refill.run(cx, device, (values, self.arrays.origins.as_ref()), to)
+    }
+
+    fn workspace_bytes(&self, types: Types) -> usize {
+        self.collected_bytes(types) + self.arrays.parts * types.compute.scalar().size()
+    }
+
+    fn multiply(
+        &self,
+        cx: &Context,
+        device: &Device,
+        types: Types,
+        (alpha, beta): (Scalar, Scalar),
+        [x, old, y]: [&DenseVector; 3],
+    ) -> Result<()> {
         let Arrays { rows, filled, order, heads, long_rows, values, columns, hot, .. } = &self.arrays;
-        let shared = shared_bytes(hot.len(), self.problem.types.x.size()) as u32;
-        let sums = cx.workspace.address.offset(self.collected_bytes());
-        let blocks = self.device.properties().multiprocessors;
+        let shared = shared_bytes(hot.len(), types.x.size()) as u32;
+        let sums = cx.workspace.address.offset(self.collected_bytes(types));
+        let blocks = device.properties().multiprocessors;
         // SAFETY: analysis has made the arrays; the descriptors promise x, y and the old values of these
         // sizes until the stream has run the kernel, and the plan promises that they do not overlap;
-        // `require` has checked the workspace, and the handle lends it and its counters to one call at a
+        // the workspace has been checked, and the handle lends it and its counters to one call at a
         // time; there are enough counters for the barrier and for one per split row.
         unsafe {
             launch_cooperative!(self.kernel, blocks, THREADS, shared, cx.stream;
@@ -153,32 +176,7 @@ impl SpmvExecutor for HotSellSpmv {
         }
     }
 
-    fn reads_elsewhere(&self) -> bool {
-        true
-    }
-
-    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let a = self.problem.a.with_values(values);
-        let problem = SpmvProblem { a, ..self.problem };
-        match &self.arrays.origins {
-            Some(origins) => {
-                let to = (self.arrays.slots(), self.arrays.values.address());
-                self.refill.run(cx, &self.device, &problem, (values, origins), to)?;
-            }
-            None => {
-                let made = arrange(cx, &self.device, &problem, &self.demands, None)?;
-                let Some(made) = made else {
-                    return Err(Error::new(Status::InvalidValue, "A: its pattern is not the plan's"));
-                };
-                (self.arrays, self.form, self.kernel) = made;
-            }
-        }
-        self.problem = problem;
-        Ok(())
-    }
-
-    fn layout(&self) -> LayoutInfo {
+    fn info(&self) -> LayoutInfo {
         let fill = self.arrays.slots() as f64 / self.arrays.nnz as f64;
         LayoutInfo { kind: LayoutKind::Sell, in_place: false, fill }
     }

@@ -5,24 +5,27 @@
 use std::sync::Arc;
 
 use super::inspection::{self, InspectedMatrix};
-use super::sell::{self, blocks_of_warps, starts, CONVERT_THREADS};
-use crate::backend::cuda::convert::{bits_of_values, Positions};
+use super::sell::{self, blocks_of_warps, CONVERT_THREADS};
+use super::SpmvLayout;
+use crate::backend::cuda::convert::device_wide::starts;
+use crate::backend::cuda::convert::{bits_of_values, Origins};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_elements;
-use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
+use crate::backend::cuda::memory::{self, filled, filled_members, DeviceBuffer, Numbers};
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::operand::{Operand, Rows, Widths};
-use crate::backend::cuda::scalars::scalars;
+use crate::backend::cuda::operand::{Rows, Widths};
+use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::types_name;
-use crate::backend::{LayoutInfo, SpmvExecutor};
+use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
 use crate::format::mask_block::{self, fill_ratio, BlockHead, Counts, PartHead, Rules, MOST_ROWS, WORD_ROWS};
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
 use crate::select::spmv::mask_block as select;
-use crate::types::{Address, DataType, LayoutKind, ScalarsAt};
+use crate::support::Types;
+use crate::types::{Address, DataType, LayoutKind};
 
 same_elements!(BlockHead = "format/mask_block.cuh BlockHead" { first, block, base, count, values, flags, unused });
 same_elements!(PartHead = "format/mask_block.cuh PartHead" { slab, first, count, counter });
@@ -225,7 +228,7 @@ impl<'a> Build<'a> {
         &self,
         value_type: DataType,
         rules: impl Fn(&Counts) -> Rules,
-        origins: Option<Option<&Positions>>,
+        origins: Origins<'_>,
     ) -> Result<Arrays> {
         let Build { cx, rows, groups, items, .. } = *self;
         let counted = self.count(rules)?;
@@ -262,26 +265,21 @@ impl<'a> Build<'a> {
                 masks.address(), columns.address(), values.address(), from, to)?;
         }
         let (narrow, wide) = self.columns(&columns, &masks, block_rows, &heads)?;
-        memory::synchronize(cx.stream)?;
-        let (cols, nnz, parts) = (rows.cols, rows.nnz, part_heads);
-        let rows = rows.rows;
-        let shares_log2 = rules.shares_log2;
-        let mut out = Arrays {
-            rows,
-            cols,
+        let out = Arrays {
+            rows: rows.rows,
+            cols: rows.cols,
             block_rows,
-            shares_log2,
-            nnz,
+            shares_log2: rules.shares_log2,
+            nnz: rows.nnz,
             heads,
-            parts,
+            parts: part_heads,
             masks,
             values,
             narrow,
             wide,
             origins,
         };
-        out.seal();
-        Ok(out)
+        filled(cx, out)
     }
 }
 
@@ -296,7 +294,7 @@ impl Arrays {
         longest: i64,
         value_type: DataType,
         rules: impl Fn(&Counts) -> Rules,
-        origins: Option<Option<&Positions>>,
+        origins: Origins<'_>,
     ) -> Result<Self> {
         if rows.rows == 0 {
             let Rules { block_rows, shares_log2, .. } = rules(&Counts::default());
@@ -321,77 +319,54 @@ impl Arrays {
     fn blocks(&self) -> usize {
         self.narrow.len()
     }
-
-    fn seal(&mut self) {
-        self.heads.seal();
-        self.parts.seal();
-        self.masks.seal();
-        self.values.seal();
-        self.narrow.seal();
-        self.wide.seal();
-        if let Some(origins) = &mut self.origins {
-            origins.seal();
-        }
-    }
 }
+filled_members!(Arrays { heads, parts, masks, values, narrow, wide, origins });
 
-fn arrange(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmvProblem,
-    inspected: Option<&InspectedMatrix>,
-) -> Result<Arrays> {
-    let (operand, stats) = inspection::sorted_operand(cx, device, problem, inspected)?;
-    let origins = problem.value_updates.then_some(match &operand {
-        Operand::InPlace(_) => None,
-        Operand::Canonical(copy) => Some(copy.positions()),
-    });
-    let warps = select::warps_at_once(device.properties().multiprocessors as usize);
-    let rules = |counts: &Counts| select::rules(counts, warps, COUNTERS);
-    Arrays::build(cx, device, &operand.rows(), stats.max, problem.types.a, rules, origins)
-}
-
-/// Executor of SpMV `mask_block`.
+/// Layout and kernel of SpMV `mask_block`.
 pub(super) struct MaskBlockSpmv {
-    device: Arc<Device>,
-    problem: SpmvProblem,
     arrays: Arrays,
     grid: u32,
     kernel: Kernel,
     refill: sell::Refill,
 }
 
-impl MaskBlockSpmv {
-    pub(super) fn build(
+impl SpmvLayout for MaskBlockSpmv {
+    fn make(
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
         inspected: Option<&InspectedMatrix>,
     ) -> Result<Self> {
         let types = problem.types;
-        let arrays = arrange(cx, device, problem, inspected)?;
+        let (operand, stats) = inspection::sorted_operand(cx, device, problem, inspected)?;
+        let origins = operand.origins(problem.value_updates);
+        let warps = select::warps_at_once(device.properties().multiprocessors as usize);
+        let rules = |counts: &Counts| select::rules(counts, warps, COUNTERS);
+        let arrays = Arrays::build(cx, device, &operand.rows(), stats.max, types.a, rules, origins)?;
         let kernel = PRODUCT.load(device, (arrays.block_rows, types_name(types)))?;
-        let refill = sell::Refill::new(device, types.a, arrays.origins.as_ref())?;
+        let refill = sell::Refill::new(device, (problem.op, types.a), arrays.origins.as_ref())?;
         // The number of blocks fits: there are fewer than 2^31 rows, few of which have several shares, and
         // pieces consist of entries that are in memory.
         let grid = (arrays.heads.len() as u64).div_ceil(WARPS) as u32;
-        Ok(MaskBlockSpmv { device: Arc::clone(device), problem: *problem, arrays, grid, kernel, refill })
-    }
-}
-
-impl SpmvExecutor for MaskBlockSpmv {
-    fn workspace_bytes(&self) -> usize {
-        self.arrays.parts.len() * self.arrays.block_rows * self.problem.types.compute.scalar().size()
+        Ok(MaskBlockSpmv { arrays, grid, kernel, refill })
     }
 
-    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [x, _, y]: [&DenseVector; 3]) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
-        cx.workspace.require(self.workspace_bytes())?;
+    fn workspace_bytes(&self, types: Types) -> usize {
+        self.arrays.parts.len() * self.arrays.block_rows * types.compute.scalar().size()
+    }
+
+    fn multiply(
+        &self,
+        cx: &Context,
+        _: &Device,
+        _: Types,
+        (alpha, beta): (Scalar, Scalar),
+        [x, _, y]: [&DenseVector; 3],
+    ) -> Result<()> {
         let Arrays { rows, cols, heads, parts, masks, values, narrow, wide, .. } = &self.arrays;
         // SAFETY: analysis has made the arrays; the descriptors promise x and y of these sizes until the
-        // stream has run the kernel, and the plan promises that they do not overlap; `require` has checked
-        // the workspace, and the handle lends it and its counters, one for each split slab, to one call at a
+        // stream has run the kernel, and the plan promises that they do not overlap; the workspace
+        // has been checked, and the handle lends it and its counters, one for each split slab, to one call at a
         // time.
         unsafe {
             launch!(self.kernel, self.grid, THREADS, 0, cx.stream;
@@ -401,22 +376,12 @@ impl SpmvExecutor for MaskBlockSpmv {
         }
     }
 
-    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let a = self.problem.a.with_values(values);
-        let problem = SpmvProblem { a, ..self.problem };
-        match &self.arrays.origins {
-            Some(origins) => {
-                let to = (self.arrays.nnz as usize, self.arrays.values.address());
-                self.refill.run(cx, &self.device, &problem, (values, origins), to)?;
-            }
-            None => self.arrays = arrange(cx, &self.device, &problem, None)?,
-        }
-        self.problem = problem;
-        Ok(())
+    fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
+        let to = (self.arrays.nnz as usize, self.arrays.values.address());
+        self.refill.run(cx, device, (values, self.arrays.origins.as_ref()), to)
     }
 
-    fn layout(&self) -> LayoutInfo {
+    fn info(&self) -> LayoutInfo {
         let fill = fill_ratio(self.arrays.blocks(), self.arrays.block_rows, self.arrays.nnz as usize);
         LayoutInfo { kind: LayoutKind::MaskBlock, in_place: false, fill }
     }

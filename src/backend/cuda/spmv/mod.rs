@@ -10,16 +10,25 @@ mod stream;
 
 use std::sync::Arc;
 
+use self::dasp::DaspSpmv;
+use self::hot_sell::HotSellSpmv;
+use self::inspection::InspectedMatrix;
+use self::mask_block::MaskBlockSpmv;
+use self::sell::SellSpmv;
+use self::stream::StreamSpmv;
 use super::device::Device;
+use super::scalars::{scalars, Scalar};
 use super::{timing, Cuda};
-use crate::backend::SpmvExecutor;
+use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::Result;
 use crate::matrix::DenseVector;
 use crate::memory::Context;
 use crate::operation::SpmvBackend;
 use crate::problem::SpmvProblem;
+use crate::select::spmv::hot_sell::DEMANDS;
 use crate::select::{self, Choice, Method, SpmvInspection};
-use crate::types::ScalarsAt;
+use crate::support::Types;
+use crate::types::{Address, ScalarsAt};
 
 use csr::once;
 #[cfg(test)]
@@ -72,6 +81,117 @@ impl SpmvBackend for Cuda {
     }
 }
 
+/// Layout that analysis makes of op(A), with the kernels that multiply by it.
+trait SpmvLayout: Send + Sync + Sized {
+    /// True if products can read old values from another array than the result's.
+    const READS_ELSEWHERE: bool = false;
+    /// True if new values leave all arrays at their addresses.
+    const KEEPS_ARRAYS: bool = false;
+
+    /// Makes the layout; `inspected` is the result of inspecting the matrix, if that has been done. Blocks.
+    fn make(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpmvProblem,
+        inspected: Option<&InspectedMatrix>,
+    ) -> Result<Self>;
+
+    /// Enqueues taking new values from the user's array, without allocation or wait. Returns false, and does
+    /// nothing, if the layout has not kept where its values come from.
+    fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool>;
+
+    /// Makes the layout again, for new values of the same pattern. Blocks.
+    fn renew(&mut self, cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<()> {
+        *self = Self::make(cx, device, problem, None)?;
+        Ok(())
+    }
+
+    /// Returns the bytes of workspace.
+    fn workspace_bytes(&self, _types: Types) -> usize {
+        0
+    }
+
+    /// Enqueues a product of x, y and z, like [`SpmvExecutor::product`]. There is enough workspace.
+    fn multiply(
+        &self,
+        cx: &Context,
+        device: &Device,
+        types: Types,
+        scalars: (Scalar, Scalar),
+        vectors: [&DenseVector; 3],
+    ) -> Result<()>;
+
+    /// Returns a description of the layout.
+    fn info(&self) -> LayoutInfo;
+
+    /// Returns more details for people.
+    fn details(&self) -> String {
+        String::new()
+    }
+}
+
+/// Executor that multiplies by a layout.
+struct LayoutSpmv<L> {
+    device: Arc<Device>,
+    problem: SpmvProblem,
+    made: L,
+}
+
+impl<L: SpmvLayout> LayoutSpmv<L> {
+    fn build(
+        cx: &Context,
+        device: &Arc<Device>,
+        problem: &SpmvProblem,
+        inspected: Option<&InspectedMatrix>,
+    ) -> Result<Self> {
+        Ok(Self::of(device, problem, L::make(cx, device, problem, inspected)?))
+    }
+
+    fn of(device: &Arc<Device>, problem: &SpmvProblem, made: L) -> Self {
+        LayoutSpmv { device: Arc::clone(device), problem: *problem, made }
+    }
+}
+
+impl<L: SpmvLayout> SpmvExecutor for LayoutSpmv<L> {
+    fn workspace_bytes(&self) -> usize {
+        self.made.workspace_bytes(self.problem.types)
+    }
+
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, vectors: [&DenseVector; 3]) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let types = self.problem.types;
+        let scalars = scalars(cx, types.compute.scalar(), alpha, beta)?;
+        cx.workspace.require(self.workspace_bytes())?;
+        self.made.multiply(cx, &self.device, types, scalars, vectors)
+    }
+
+    fn reads_elsewhere(&self) -> bool {
+        L::READS_ELSEWHERE
+    }
+
+    fn keeps_arrays(&self) -> bool {
+        L::KEEPS_ARRAYS
+    }
+
+    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let renewed = SpmvProblem { a: self.problem.a.with_values(values), ..self.problem };
+        if !self.made.refill(cx, &self.device, values)? {
+            self.made.renew(cx, &self.device, &renewed)?;
+        }
+        self.problem = renewed;
+        Ok(())
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        self.made.info()
+    }
+
+    fn details(&self) -> String {
+        self.made.details()
+    }
+}
+
 /// Builds the executor of the chosen method; `inspection` is the result of [`inspect`] for the problem. The
 /// context must be current.
 pub(super) fn build(
@@ -83,7 +203,7 @@ pub(super) fn build(
 ) -> Result<Box<dyn SpmvExecutor>> {
     let inspected = inspection.and_then(|inspection| inspection.backend_state.downcast_ref());
     Ok(match &choice.method {
-        Method::Dasp => Box::new(dasp::DaspSpmv::build(cx, device, problem, inspected)?),
+        Method::Dasp => Box::new(LayoutSpmv::<DaspSpmv>::build(cx, device, problem, inspected)?),
         Method::Sell => {
             let mine = if inspected.is_none() {
                 inspection::inspect_if_in_place(cx, device, problem)?
@@ -91,13 +211,13 @@ pub(super) fn build(
                 None
             };
             let inspected = inspected.or(mine.as_ref());
-            match hot_sell::HotSellSpmv::build(cx, device, problem, inspected)? {
-                Some(executor) => Box::new(executor),
-                None => Box::new(sell::SellSpmv::build(cx, device, problem, inspected)?),
+            match HotSellSpmv::make_if(cx, device, problem, DEMANDS, inspected)? {
+                Some(made) => Box::new(LayoutSpmv::of(device, problem, made)),
+                None => Box::new(LayoutSpmv::<SellSpmv>::build(cx, device, problem, inspected)?),
             }
         }
-        Method::Stream => Box::new(stream::StreamSpmv::build(cx, device, problem, inspected)?),
-        Method::MaskBlock => Box::new(mask_block::MaskBlockSpmv::build(cx, device, problem, inspected)?),
+        Method::Stream => Box::new(LayoutSpmv::<StreamSpmv>::build(cx, device, problem, inspected)?),
+        Method::MaskBlock => Box::new(LayoutSpmv::<MaskBlockSpmv>::build(cx, device, problem, inspected)?),
         Method::Csr(order) => Box::new(csr::CsrSpmv::build(cx, device, problem, (choice, order), inspected)?),
         other => return Err(other.is_of_another_operation()),
     })

@@ -5,17 +5,19 @@
 use std::sync::Arc;
 
 use super::inspection::{self, InspectedMatrix, StorageProperties};
+use super::SpmvLayout;
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::{bits_of_values, device_wide, values, Positions};
+use crate::backend::cuda::convert::values::{self, Gather};
+use crate::backend::cuda::convert::{bits_of_values, origins_address, Origins};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_elements;
-use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
+use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer, Numbers, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::operand::{Operand, Rows, Widths};
-use crate::backend::cuda::scalars::scalars;
+use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
+use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::types_name;
-use crate::backend::{LayoutInfo, SpmvExecutor};
+use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
 use crate::format::narrowing::Form;
 use crate::format::warp_sell::{Rules, SliceHead, BLOCK_PARTS};
@@ -24,7 +26,7 @@ use crate::memory::{Context, SLOTS};
 use crate::problem::SpmvProblem;
 use crate::select::spmv::sell as select;
 use crate::support::Types;
-use crate::types::{Address, DataType, IndexType, LayoutKind, ScalarsAt};
+use crate::types::{Address, DataType, IndexType, LayoutKind, Operation};
 
 same_elements!(SliceHead = "format/warp_sell.cuh SliceHead" { first, columns, base, place, row, window, steps, length, lanes_log2, items, flags });
 
@@ -50,20 +52,16 @@ kernel_kinds! {
 }
 
 /// Allocates the positions that a layout keeps if values will be updated, which are all ones for padding.
-/// `wanted` is `origins` of [`Arrays::build`]. Also returns the address of the positions of entries in the
+/// Also returns the address of the positions of entries in the
 /// user's array; NULL if entries have their own positions.
 pub(super) fn origins_of(
     cx: &Context,
     slots: usize,
     nnz: i64,
-    wanted: Option<Option<&Positions>>,
+    wanted: Origins<'_>,
 ) -> Result<(Option<Numbers>, Address)> {
-    let from = match wanted {
-        Some(Some(Positions::Kept(positions))) => positions.address(),
-        _ => Address::NULL,
-    };
     let origins = wanted.map(|_| Numbers::new(cx, slots, u32::try_from(nnz).is_err()));
-    Ok((origins.transpose()?, from))
+    Ok((origins.transpose()?, origins_address(wanted)))
 }
 
 /// Address of the positions that a layout keeps, or NULL, and bits of a position.
@@ -71,44 +69,36 @@ pub(super) fn address_and_bits(origins: Option<&Numbers>) -> (Address, &'static 
     origins.map_or((Address::NULL, "32"), |origins| (origins.address(), origins.bits()))
 }
 
-/// Kernel that gathers new values into a layout by their positions.
-pub(crate) struct Refill(Kernel);
+/// Way in which a layout takes new values: by the positions that it keeps.
+pub(crate) struct Refill {
+    gather: Gather,
+    conjugate: bool,
+}
 
 impl Refill {
     /// Loads the kernel for a layout with these positions, if it has any.
-    pub(crate) fn new(device: &Device, value_type: DataType, origins: Option<&Numbers>) -> Result<Self> {
-        let position = address_and_bits(origins).1;
-        Ok(Refill(values::gather(device, value_type, position)?))
+    pub(crate) fn new(
+        device: &Device,
+        (op, value_type): (Operation, DataType),
+        origins: Option<&Numbers>,
+    ) -> Result<Self> {
+        let gather = Gather::load(device, value_type, address_and_bits(origins).1)?;
+        Ok(Refill { gather, conjugate: op.conjugates() && value_type.is_complex() })
     }
 
-    /// Gathers the problem's new values from the user's array into the `slots` slots of the layout.
-    pub(super) fn run(
+    /// Enqueues gathering new values of op(A) from the user's array into the slots of the layout; returns false if
+    /// it has no positions.
+    pub(crate) fn run(
         &self,
         cx: &Context,
         device: &Device,
-        problem: &SpmvProblem,
-        from: (Address, &Numbers),
-        to: (usize, Address),
-    ) -> Result<()> {
-        let conjugate = problem.op.conjugates() && problem.a.value_type().is_complex();
-        self.fill(cx, device, conjugate, from, to)
-    }
-
-    /// Gathers new values from the user's array into the `slots` slots of the layout.
-    pub(crate) fn fill(
-        &self,
-        cx: &Context,
-        device: &Device,
-        conjugate: bool,
-        (values, origins): (Address, &Numbers),
+        (values, origins): (Address, Option<&Numbers>),
         (slots, to): (usize, Address),
-    ) -> Result<()> {
-        let slots = slots as i64;
-        // SAFETY: there is a position in the user's values, or padding, for each slot.
-        unsafe {
-            launch!(self.0, blocks(device, slots), 256, 0, cx.stream;
-                values, origins.address(), slots, i32::from(conjugate), to)
-        }
+    ) -> Result<bool> {
+        let Some(origins) = origins else { return Ok(false) };
+        let from = (values, origins.address());
+        self.gather.launch(cx, device, from, self.conjugate, (slots as i64, to))?;
+        Ok(true)
     }
 }
 
@@ -130,14 +120,6 @@ pub(crate) struct Arrays {
     pub(crate) wide: DeviceBuffer<u32>,
     /// Array `positions` of the layout; `None` if values will not be updated.
     pub(crate) origins: Option<Numbers>,
-}
-
-/// Replaces the counts by their exclusive prefix sums, where each item's data starts; returns the last one,
-/// which is the total.
-pub(super) fn starts(cx: &Context, counts: &DeviceBuffer<i64>) -> Result<i64> {
-    // SAFETY: the buffer is on the device of the current context.
-    unsafe { device_wide::exclusive_scan(cx, counts.address(), counts.address(), counts.len())? };
-    Ok(counts.read(counts.len() - 1, 1)?[0])
 }
 
 /// Number of thread blocks of [`CONVERT_THREADS`] that give each of `count` slices or other items a warp.
@@ -164,7 +146,7 @@ mod count {
 /// Context, device and rows for the kernels of the conversion.
 struct Build<'a> {
     cx: &'a Context,
-    device: &'a Device,
+    device: &'a Arc<Device>,
     rows: &'a Rows,
 }
 
@@ -173,15 +155,21 @@ impl Build<'_> {
         self.device.modules().kernel(CONVERT, name)
     }
 
-    /// Replaces the counts per window in these arrays by their exclusive prefix sums over the windows.
-    fn scan(&self, counts: &DeviceBuffer<i64>, windows: usize, arrays: std::ops::Range<usize>) -> Result<()> {
+    /// Replaces the counts per window in these arrays by their exclusive prefix sums over the windows, and
+    /// writes the sum of each array to the word of the page that has the array's number.
+    fn scan(
+        &self,
+        counts: &DeviceBuffer<i64>,
+        windows: usize,
+        arrays: std::ops::Range<usize>,
+        sums: &Readback,
+    ) -> Result<()> {
         let kernel = self.kernel("scan_windows")?;
-        let at = |index: usize| counts.address().offset(index * size_of::<i64>());
-        // SAFETY: each array has one number per window and one more; the sums are behind all arrays.
+        let first = counts.address().offset(arrays.start * (windows + 1) * size_of::<i64>());
+        // SAFETY: each array has one number per window and one more, and a word of the page.
         unsafe {
             launch!(kernel, arrays.len() as u32, 1024, 0, self.cx.stream;
-                at(arrays.start * (windows + 1)), windows as i64,
-                at(count::ARRAYS * (windows + 1) + arrays.start))
+                first, windows as i64, sums.at(arrays.start))
         }
     }
 
@@ -190,7 +178,7 @@ impl Build<'_> {
         rules: Rules,
         same: Option<&DeviceBuffer<u8>>,
         value_type: DataType,
-        origins: Option<Option<&Positions>>,
+        origins: Origins<'_>,
     ) -> Result<Arrays> {
         let Build { cx, device, rows } = *self;
         let (window, item_rows) = (rules.window as i32, rules.item_rows as i32);
@@ -198,7 +186,8 @@ impl Build<'_> {
         let (limit_log2, halves) = (rules.limit_log2 as i32, i32::from(rules.halves));
         let windows = (rows.rows as usize).div_ceil(rules.window);
         let grid = blocks_of_grid(windows, "A: too many rows for one launch")?;
-        let counts = DeviceBuffer::<i64>::new(cx, count::ARRAYS * (windows + 1) + count::SCANNED)?;
+        let counts = DeviceBuffer::<i64>::new(cx, count::ARRAYS * (windows + 1))?;
+        let mut sums = Readback::take(cx, device)?;
         let of = |which: usize| counts.address().offset(which * (windows + 1) * size_of::<i64>());
         let [slices, blocks_before, value_units] = [count::SLICES, count::BLOCKS, count::VALUES].map(of);
         let [narrow_units, wide_units, several] = [count::NARROW, count::WIDE, count::SEVERAL].map(of);
@@ -213,7 +202,7 @@ impl Build<'_> {
                 rows.offsets, same, rows.rows, window, item_rows, entries, group_log2, limit_log2, halves,
                 order.address(), slices, blocks_before, value_units, several)?;
         }
-        self.scan(&counts, windows, count::SLICES..count::FIRST_SCAN)?;
+        self.scan(&counts, windows, count::SLICES..count::FIRST_SCAN, &sums)?;
 
         let nnz = rows.nnz as usize;
         let most_slices = rules.most_slices(rows.rows as usize, nnz);
@@ -242,17 +231,17 @@ impl Build<'_> {
                 rows.rows, window, item_rows, entries, group_log2, limit_log2, halves, slices, blocks_before,
                 heads.address(), narrow_units, wide_units)?;
         }
-        self.scan(&counts, windows, count::FIRST_SCAN..count::SCANNED)?;
+        self.scan(&counts, windows, count::FIRST_SCAN..count::SCANNED, &sums)?;
 
-        let sums: Vec<i64> =
-            memory::fetch(cx, device, counts.at(count::ARRAYS * (windows + 1)), count::SCANNED)?;
-        if sums[count::BLOCKS] > SLOTS as i64 {
+        sums.fetch(cx, count::SCANNED)?;
+        let sums = &sums.wait(cx)?[..count::SCANNED];
+        if sums[count::BLOCKS] > SLOTS as u64 {
             return Err(Error::unsupported(format!(
                 "A: algorithm sell deals rows of more than {} entries to at most {SLOTS} thread blocks",
                 rules.limit()
             )));
         }
-        if sums.iter().any(|&sum| sum > i64::from(u32::MAX)) {
+        if sums.iter().any(|&sum| sum > u64::from(u32::MAX)) {
             return Err(Error::unsupported("A: algorithm sell counts groups of 32 values by 32 bits"));
         }
         let slice_count = sums[count::SLICES] as usize + sums[count::BLOCKS] as usize * BLOCK_PARTS;
@@ -273,8 +262,7 @@ impl Build<'_> {
                 item_rows, entries, group_log2, limit_log2, halves, slice_count as i64, narrow_units, wide_units,
                 heads.address(), values.address(), narrow.address(), wide.address(), from, to)?;
         }
-        memory::synchronize(cx.stream)?;
-        let mut out = Arrays {
+        let out = Arrays {
             rules,
             rows: rows.rows,
             nnz: rows.nnz,
@@ -288,25 +276,22 @@ impl Build<'_> {
             wide,
             origins,
         };
-        out.seal();
-        Ok(out)
+        filled(cx, out)
     }
 }
 
 impl Arrays {
     /// Makes the layout of rows that have been validated. `same` marks the rows with the columns of the row
     /// before, which is needed if items may have several rows. Without `rows.values` no values are stored.
-    /// `origins` is `None` if values will not be updated: then no positions are kept. `Some(None)` says that
-    /// entry i of the rows is value i of the user's array, and `Some(Some(positions))`, for a copy, that the
-    /// positions say which value it is. Blocks.
+    /// Blocks.
     pub(super) fn build(
         cx: &Context,
-        device: &Device,
+        device: &Arc<Device>,
         rows: &Rows,
         rules: Rules,
         same: Option<&DeviceBuffer<u8>>,
         value_type: DataType,
-        origins: Option<Option<&Positions>>,
+        origins: Origins<'_>,
     ) -> Result<Self> {
         if rows.rows == 0 {
             return Ok(Arrays {
@@ -327,23 +312,11 @@ impl Arrays {
         debug_assert!(rules.item_rows == 1 || same.is_some());
         Build { cx, device, rows }.run(rules, same, value_type, origins)
     }
-
-    fn seal(&mut self) {
-        self.order.seal();
-        self.heads.seal();
-        self.values.seal();
-        self.narrow.seal();
-        self.wide.seal();
-        if let Some(origins) = &mut self.origins {
-            origins.seal();
-        }
-    }
 }
+filled_members!(Arrays { order, heads, values, narrow, wide, origins });
 
-/// Executor of SpMV `sell`.
+/// Layout and kernel of SpMV `sell`.
 pub(super) struct SellSpmv {
-    device: Arc<Device>,
-    problem: SpmvProblem,
     arrays: Arrays,
     /// Form in which the values are stored.
     form: Form,
@@ -358,28 +331,45 @@ struct Launch {
 }
 
 /// Makes the layout, chooses the form of its values and loads the kernel that reads them.
-fn arrange(
+fn make_arrays(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
     inspected: Option<&InspectedMatrix>,
 ) -> Result<(Arrays, Form, Launch)> {
-    let value_type = problem.types.a;
     let mine = if inspected.is_none() { inspection::inspect_if_in_place(cx, device, problem)? } else { None };
     let inspected = inspected.or(mine.as_ref());
+    with_properties(cx, device, (problem, problem), inspected, |operand, stats, properties| {
+        arrays_of_rows(cx, device, problem, operand, stats, properties)
+    })
+}
+
+/// Calls `f` with the rows of the first problem, and with the properties that they have for the second one.
+fn with_properties<R>(
+    cx: &Context,
+    device: &Arc<Device>,
+    (problem, inspected_for): (&SpmvProblem, &SpmvProblem),
+    inspected: Option<&InspectedMatrix>,
+    f: impl FnOnce(&Operand, &RowStats, &StorageProperties) -> Result<R>,
+) -> Result<R> {
     let (operand, stats) = inspection::operand(cx, device, problem, inspected, inspection::nearest(problem))?;
+    match inspected {
+        Some(inspected) => f(&operand, &stats, inspected.properties()),
+        // A copy can be inspected only after it has been made.
+        None => f(&operand, &stats, &StorageProperties::of_rows(cx, device, inspected_for, &operand.rows())?),
+    }
+}
+
+fn arrays_of_rows(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmvProblem,
+    operand: &Operand,
+    stats: &RowStats,
+    StorageProperties { form, same, shared, adjacent }: &StorageProperties,
+) -> Result<(Arrays, Form, Launch)> {
+    let (value_type, form) = (problem.types.a, *form);
     let mut rows = operand.rows();
-    // A copy can be inspected only after it has been made.
-    let of_copy = match inspected {
-        Some(_) => None,
-        None => Some(StorageProperties::of_rows(cx, device, problem, &rows)?),
-    };
-    let Some(StorageProperties { form, same, shared, adjacent }) =
-        of_copy.as_ref().or(inspected.map(InspectedMatrix::properties))
-    else {
-        unreachable!("one of the two")
-    };
-    let form = *form;
     let narrowed = values::narrowed(cx, device, rows.values, rows.nnz, value_type, form)?;
     if let Some(values) = &narrowed {
         rows.values = values.address();
@@ -388,10 +378,7 @@ fn arrange(
     let (count, nnz, bytes) = (stats.rows as usize, stats.nnz as usize, form.bytes(value_type));
     let rules =
         select::rules(count, nnz, bytes, lanes, SLOTS, *shared, *adjacent && !value_type.is_complex());
-    let origins = problem.value_updates.then_some(match &operand {
-        Operand::InPlace(_) => None,
-        Operand::Canonical(copy) => Some(copy.positions()),
-    });
+    let origins = operand.origins(problem.value_updates);
     let stored = form.stored(value_type).unwrap_or(value_type);
     let arrays = Arrays::build(cx, device, &rows, rules, same.as_ref(), stored, origins)?;
     let (group, item_rows) = (arrays.rules.group(), arrays.rules.item_rows);
@@ -410,26 +397,14 @@ pub(crate) fn for_columns(cx: &Context, device: &Arc<Device>, problem: &SpmvProb
     // Pretending that values will be updated skips their inspection.
     let as_they_are = SpmvProblem { value_updates: true, ..*problem };
     let inspected = inspection::inspect_if_in_place(cx, device, &as_they_are)?;
-    let (operand, stats) =
-        inspection::operand(cx, device, problem, inspected.as_ref(), inspection::nearest(problem))?;
-    let rows = operand.rows();
-    let of_copy = match inspected {
-        Some(_) => None,
-        None => Some(StorageProperties::of_rows(cx, device, &as_they_are, &rows)?),
-    };
-    let Some(StorageProperties { same, shared, .. }) =
-        of_copy.as_ref().or(inspected.as_ref().map(InspectedMatrix::properties))
-    else {
-        unreachable!("one of the two")
-    };
-    let lanes = select::lanes_at_once(device.properties().multiprocessors as usize);
-    let (count, nnz, value_type) = (stats.rows as usize, stats.nnz as usize, problem.types.a);
-    let rules = select::rules_for_columns(count, nnz, value_type.size(), lanes, SLOTS, *shared);
-    let origins = problem.value_updates.then_some(match &operand {
-        Operand::InPlace(_) => None,
-        Operand::Canonical(copy) => Some(copy.positions()),
-    });
-    Arrays::build(cx, device, &rows, rules, same.as_ref(), value_type, origins)
+    let both = (problem, &as_they_are);
+    with_properties(cx, device, both, inspected.as_ref(), |operand, stats, properties| {
+        let lanes = select::lanes_at_once(device.properties().multiprocessors as usize);
+        let (count, nnz, value_type) = (stats.rows as usize, stats.nnz as usize, problem.types.a);
+        let rules = select::rules_for_columns(count, nnz, value_type.size(), lanes, SLOTS, properties.shared);
+        let (same, origins) = (properties.same.as_ref(), operand.origins(problem.value_updates));
+        Arrays::build(cx, device, &operand.rows(), rules, same, value_type, origins)
+    })
 }
 
 /// Makes the layout and returns each of its arrays as bytes, the form of the values, and the rules.
@@ -443,7 +418,7 @@ pub(super) fn arrays_of(
     fn bytes<T: bytemuck::Pod>(array: &DeviceBuffer<T>, count: usize) -> Vec<u8> {
         bytemuck::cast_slice(&array.read(0, count).unwrap()).to_vec()
     }
-    let (arrays, form, _) = arrange(cx, device, problem, inspected)?;
+    let (arrays, form, _) = make_arrays(cx, device, problem, inspected)?;
     let Arrays { order, heads, values, narrow, wide, .. } = &arrays;
     let origins = match &arrays.origins {
         None => Vec::new(),
@@ -473,27 +448,33 @@ pub(in crate::backend::cuda) fn kernel_types(types: Types, form: Form) -> String
     }
 }
 
-impl SellSpmv {
-    pub(super) fn build(
+impl SpmvLayout for SellSpmv {
+    const READS_ELSEWHERE: bool = true;
+
+    fn make(
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
         inspected: Option<&InspectedMatrix>,
     ) -> Result<Self> {
-        let (arrays, form, launch) = arrange(cx, device, problem, inspected)?;
-        let refill = Refill::new(device, problem.types.a, arrays.origins.as_ref())?;
-        Ok(SellSpmv { device: Arc::clone(device), problem: *problem, arrays, form, launch, refill })
-    }
-}
-
-impl SpmvExecutor for SellSpmv {
-    fn workspace_bytes(&self) -> usize {
-        0
+        let (arrays, form, launch) = make_arrays(cx, device, problem, inspected)?;
+        let refill = Refill::new(device, (problem.op, problem.types.a), arrays.origins.as_ref())?;
+        Ok(SellSpmv { arrays, form, launch, refill })
     }
 
-    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [x, old, y]: [&DenseVector; 3]) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
+    fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
+        let to = (self.arrays.slots, self.arrays.values.address());
+        self.refill.run(cx, device, (values, self.arrays.origins.as_ref()), to)
+    }
+
+    fn multiply(
+        &self,
+        cx: &Context,
+        _: &Device,
+        _: Types,
+        (alpha, beta): (Scalar, Scalar),
+        [x, old, y]: [&DenseVector; 3],
+    ) -> Result<()> {
         let Arrays { rows, order, heads, values, narrow, wide, .. } = &self.arrays;
         let slices = self.arrays.slices as i64;
         let of_block = u64::from(THREADS / WARP) * self.launch.slices_of_warp;
@@ -508,26 +489,7 @@ impl SpmvExecutor for SellSpmv {
         }
     }
 
-    fn reads_elsewhere(&self) -> bool {
-        true
-    }
-
-    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let a = self.problem.a.with_values(values);
-        let problem = SpmvProblem { a, ..self.problem };
-        match &self.arrays.origins {
-            Some(origins) => {
-                let to = (self.arrays.slots, self.arrays.values.address());
-                self.refill.run(cx, &self.device, &problem, (values, origins), to)?;
-            }
-            None => (self.arrays, self.form, self.launch) = arrange(cx, &self.device, &problem, None)?,
-        }
-        self.problem = problem;
-        Ok(())
-    }
-
-    fn layout(&self) -> LayoutInfo {
+    fn info(&self) -> LayoutInfo {
         let fill = match self.arrays.nnz {
             0 => 1.0,
             nnz => self.arrays.slots as f64 / nnz as f64,

@@ -8,21 +8,23 @@
 use std::sync::Arc;
 
 use super::inspection::{self, InspectedMatrix};
+use super::SpmvLayout;
 use crate::backend::cuda::convert::stream::DeviceStream;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
-use crate::backend::cuda::memory;
+use crate::backend::cuda::memory::filled;
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::scalars::scalars;
+use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::{result_name, types_name};
-use crate::backend::{LayoutInfo, SpmvExecutor};
+use crate::backend::LayoutInfo;
 use crate::error::Result;
 use crate::format::stream::BLOCK_TILES;
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
 use crate::select;
-use crate::types::{Address, LayoutKind, ScalarsAt};
+use crate::support::Types;
+use crate::types::{Address, LayoutKind};
 
 kernel_kinds! { "spmv/stream" {
     PRODUCT(&'static str, String) = "product" for [["none", "some", "all"], types(Algorithm::Stream)];
@@ -33,10 +35,8 @@ const THREADS: u32 = 128;
 /// Largest number of split rows for which there are counters.
 const MOST_COUNTED: usize = COUNTERS;
 
-/// Executor of SpMV `stream`.
+/// Layout and kernels of SpMV `stream`.
 pub(super) struct StreamSpmv {
-    device: Arc<Device>,
-    problem: SpmvProblem,
     layout: DeviceStream,
     kernel: Kernel,
     /// Kernel of the second launch, if there are too many split rows.
@@ -45,29 +45,18 @@ pub(super) struct StreamSpmv {
     evict_first: bool,
 }
 
-fn arrange(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmvProblem,
-    inspected: Option<&InspectedMatrix>,
-) -> Result<DeviceStream> {
-    let (op, keep) = (problem.op, problem.value_updates);
-    let (operand, stats) = inspection::operand(cx, device, problem, inspected, inspection::nearest(problem))?;
-    let mut layout =
-        DeviceStream::build(cx, device, &operand, &stats, problem.types.a, op.conjugates(), keep)?;
-    memory::synchronize(cx.stream)?;
-    layout.seal();
-    Ok(layout)
-}
-
-impl StreamSpmv {
-    pub(super) fn build(
+impl SpmvLayout for StreamSpmv {
+    fn make(
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
         inspected: Option<&InspectedMatrix>,
     ) -> Result<Self> {
-        let layout = arrange(cx, device, problem, inspected)?;
+        let (op, keep, value_type) = (problem.op, problem.value_updates, problem.types.a);
+        let (operand, stats) =
+            inspection::operand(cx, device, problem, inspected, inspection::nearest(problem))?;
+        let layout = DeviceStream::build(cx, device, &operand, &stats, value_type, op.conjugates(), keep)?;
+        let layout = filled(cx, layout)?;
         let kernel = PRODUCT.load(device, (layout.high(), types_name(problem.types)))?;
         let finish = if layout.splits.len() > most_counted() {
             Some(FINISH.load(device, (result_name(problem.types),))?)
@@ -76,25 +65,25 @@ impl StreamSpmv {
         };
         let bytes = layout.values.bytes() + layout.lows.bytes() + layout.highs.bytes();
         Ok(StreamSpmv {
-            device: Arc::clone(device),
-            problem: *problem,
             evict_first: select::spmv::reads_past_l2(bytes as u64, device.properties().l2_bytes),
             layout,
             kernel,
             finish,
         })
     }
-}
 
-impl SpmvExecutor for StreamSpmv {
-    fn workspace_bytes(&self) -> usize {
-        self.layout.parts * self.problem.types.compute.scalar().size()
+    fn workspace_bytes(&self, types: Types) -> usize {
+        self.layout.parts * types.compute.scalar().size()
     }
 
-    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [x, _, y]: [&DenseVector; 3]) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
-        cx.workspace.require(self.workspace_bytes())?;
+    fn multiply(
+        &self,
+        cx: &Context,
+        _: &Device,
+        _: Types,
+        (alpha, beta): (Scalar, Scalar),
+        [x, _, y]: [&DenseVector; 3],
+    ) -> Result<()> {
         let a = &self.layout;
         // The number of tiles is less than 2^31.
         let tiles = a.tiles.len();
@@ -102,8 +91,8 @@ impl SpmvExecutor for StreamSpmv {
         let last_slots = a.slots as usize - tiles.saturating_sub(1) * a.tile;
         let counters = if self.finish.is_some() { Address::NULL } else { cx.counters };
         // SAFETY: analysis has made the layout's arrays; the descriptors promise x and y until the stream has
-        // run the kernel, and the plan has checked that they fit and do not overlap; `require` has checked
-        // the workspace, the handle lends it and its counters to one call at a time, and there are no more
+        // run the kernel, and the plan has checked that they fit and do not overlap; the workspace has been
+        // checked, the handle lends it and its counters to one call at a time, and there are no more
         // split rows than counters, or no counters.
         unsafe {
             launch!(self.kernel, grid, THREADS, 0, cx.stream;
@@ -119,17 +108,11 @@ impl SpmvExecutor for StreamSpmv {
         Ok(())
     }
 
-    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let renewed = SpmvProblem { a: self.problem.a.with_values(values), ..self.problem };
-        if !self.layout.refill(cx, &self.device, values)? {
-            self.layout = arrange(cx, &self.device, &renewed, None)?;
-        }
-        self.problem = renewed;
-        Ok(())
+    fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
+        self.layout.refill(cx, device, values)
     }
 
-    fn layout(&self) -> LayoutInfo {
+    fn info(&self) -> LayoutInfo {
         let slots = self.layout.tiles.len() * self.layout.tile;
         let fill = if self.layout.entries == 0 { 1.0 } else { slots as f64 / self.layout.entries as f64 };
         LayoutInfo { kind: LayoutKind::Stream, in_place: false, fill }

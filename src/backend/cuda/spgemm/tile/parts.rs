@@ -3,19 +3,17 @@
 
 use std::ops::Range;
 
-use super::super::columns::{ByParts, Origin, Part, Wanted};
+use super::super::columns::{Origin, Part, Wanted};
 use super::super::target;
-use super::super::tiles::TilesView;
-use super::{grid, CudaTile, Output, Product, BLOCK, WARPS};
-use crate::backend::cuda::convert::device_wide::exclusive_scan;
+use super::{grid, CudaTile, Output, Product, WARPS};
+use crate::backend::cuda::convert::device_wide::starts;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
+use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Fill};
 use crate::backend::cuda::scalars::Scalar;
 use crate::error::{Error, Result, Status};
 use crate::format::tile::SIDE;
 use crate::matrix::Compressed;
 use crate::memory::Context;
-use crate::select::spgemm::tiles::SetShape;
 use crate::types::Address;
 
 /// Bytes of a tile that C may have: column and row, masks, number of entries, and places of its rows.
@@ -86,34 +84,18 @@ impl CudaTile {
         Ok(Met { rows, host })
     }
 
-    /// Returns the left factor's tiles from a row of tiles on.
-    fn left_from(&self, tile_row: usize) -> TilesView {
-        let view = self.left.view();
-        TilesView { rows: view.rows.offset(tile_row * size_of::<i64>()), ..view }
-    }
-
     /// Runs steps 1 and 2 for some rows of tiles, and writes the number of entries of their rows of C to
     /// `entries`.
     fn find_part(&self, cx: &Context, met: &Met, part: &Part, work: &Work, entries: Address) -> Result<()> {
-        let (left, right) = (self.left_from(part.rows.start), self.right().view());
-        let set = SetShape::of(self.right().tile_cols);
+        let before = part.entries.start as usize;
         let rows = met.rows.at(part.rows.start);
-        let (count, before) = (part.count(), part.entries.start as usize);
-        let many = grid((count as usize).div_ceil(WARPS), "the tiles of C")?;
         let m = self.shape.0 - (part.rows.start * SIDE) as i64;
-        let tile_rows = part.rows.len() as u32;
-        // SAFETY: rows of tiles of the left factor are as the kernels read them, from the part's first on;
-        // tiles are numbered from the first of all, so the addresses of the part's arrays are moved back
-        // accordingly; the arrays have room for the tiles that were counted; the shared memory is what the
-        // kernel needs.
+        let arrays = [work.tile_rows.address(), work.columns.address()];
+        self.fill_tiles(cx, part, rows, arrays, [work.masks.address(), work.counts.address()])?;
+        // SAFETY: tiles are numbered from the first of all, so the addresses of the part's arrays are moved back
+        // accordingly; these have room for the tiles that were counted.
         unsafe {
-            launch!(self.kernels.fill, tile_rows, BLOCK, set.fill, cx.stream;
-                left.rows, left.columns, right.rows, right.columns, self.lanes(), set.bits, rows,
-                work.columns.address().rebased(before * 4), work.tile_rows.address().rebased(before * 4))?;
-            launch!(self.kernels.masks, many, 32 * WARPS as u32, 0, cx.stream;
-                left, right, self.by_columns.view(), work.tile_rows.address(), work.columns.address(), count,
-                work.masks.address(), work.counts.address())?;
-            launch!(self.kernels.places, tile_rows, 256, 0, cx.stream;
+            launch!(self.kernels.places, part.rows.len() as u32, 256, 0, cx.stream;
                 rows, work.masks.address().rebased(before * SIDE * 2), m,
                 work.places.address().rebased(before * SIDE * 4), entries)
         }
@@ -128,9 +110,7 @@ impl CudaTile {
         for part in Part::cut(&met.host, 1, work.most as i64) {
             self.find_part(cx, &met, &part, &work, row_starts.at(part.rows.start * SIDE))?;
         }
-        // SAFETY: `row_starts` has an element for each row of C and one more.
-        unsafe { exclusive_scan(cx, row_starts.address(), row_starts.address(), m + 1)? };
-        let nnz = row_starts.read(m, 1)?[0];
+        let nnz = starts(cx, &row_starts)?;
         let mut product = Product {
             tiles: 0,
             tile_rows: DeviceBuffer::new(cx, 0)?,
@@ -141,7 +121,7 @@ impl CudaTile {
             nnz,
             by_parts: true,
         };
-        product.seal();
+        product.mark_filled();
         Ok(product)
     }
 
@@ -203,15 +183,7 @@ impl CudaTile {
             target::write_offsets(cx, &self.device, &self.shared_kernels, starts, c)?;
             return memory::synchronize(cx.stream);
         }
-        let by_parts = ByParts {
-            cx,
-            device: &self.device,
-            kernels: &self.shared_kernels,
-            rows: self.staging(product),
-            offsets: &product.row_starts,
-            step: SIDE,
-            room: usize::MAX,
-        };
+        let by_parts = self.by_parts(cx, product, SIDE, usize::MAX);
         let compute = &mut |part: &Part, wanted, [columns, values]: [Address; 2]| {
             let alpha = match wanted {
                 Wanted::Product => alpha,

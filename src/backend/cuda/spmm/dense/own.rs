@@ -4,7 +4,7 @@ use super::packs::Packs;
 use super::DenseOperand;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
-use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::types_name;
@@ -16,32 +16,28 @@ use crate::select::spmm::dense::Arithmetic;
 use crate::support::Types;
 use crate::types::{Address, DataType};
 
-/// Operands of a product, laid out as the kernels' `Operands`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Operands {
-    a: Address,
-    lda: i64,
-    b: Address,
-    ldb: i64,
-    m: i64,
-    n: i64,
-    k: i64,
-    part: i64,
-}
-same_layout!(Operands = "spmm/dense.cuh Operands" { a, lda, b, ldb, m, n, k, part });
+kernel_structs! {
+    /// Operands of a product, laid out as the kernels' `Operands`.
+    struct Operands = "spmm/dense.cuh Operands" {
+        a: Address,
+        lda: i64,
+        b: Address,
+        ldb: i64,
+        m: i64,
+        n: i64,
+        k: i64,
+        part: i64,
+    }
 
-/// Destination of a product, laid out as the kernels' `Target`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Target {
-    data: Address,
-    row: i64,
-    col: i64,
-    part: i64,
-    pairs: i64,
+    /// Destination of a product, laid out as the kernels' `Target`.
+    struct Target = "spmm/dense.cuh Target" {
+        data: Address,
+        row: i64,
+        col: i64,
+        part: i64,
+        pairs: i64,
+    }
 }
-same_layout!(Target = "spmm/dense.cuh Target" { data, row, col, part, pairs });
 
 kernel_kinds! { "spmm/dense" {
     OF_HALVES(String, &'static str) = "halves" for [HALVES, ["small", "medium", "large"]];

@@ -1,6 +1,6 @@
 //! Copies of op(B) in the workspace, in rows of whole packs of 16 bytes.
 
-use super::super::{grid_x, grid_y, pack_kernel, product, Strides};
+use super::super::{copy_b, pack_kernel, product, Strides};
 use super::{DenseOperand, PACK_ROWS, THREADS};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
@@ -72,11 +72,7 @@ impl Packs {
             if ld > n {
                 memory::zero(to, self.bytes(k, n), cx.stream)?;
             }
-            // SAFETY: as above.
-            unsafe {
-                launch!(self.columns, (grid_x(k as i64)?, grid_y(n)), THREADS, 0, cx.stream;
-                    b.at, b.strides.row, b.strides.col, to, k as i64, n as i64, ld as i64, 0i64)?;
-            }
+            copy_b(cx, &self.columns, (b.at, b.strides), (k as i64, n), (to, ld as i64), 0)?;
         }
         if depth > k {
             memory::zero(to.offset(self.bytes(k, n)), self.bytes(depth - k, n), cx.stream)?;

@@ -1,16 +1,17 @@
 //! Builder of the blocks of src/format/bcsr.rs on the device (kernels/format/bcsr.cu).
 
-use super::super::parts::{self, grid, starts};
-use crate::backend::cuda::convert::{bits_of_values, Positions};
+use super::super::parts::{self, grid, WorkItems};
+use crate::backend::cuda::convert::device_wide::starts;
+use crate::backend::cuda::convert::values::Slots;
+use crate::backend::cuda::convert::{bits_of_values, origins_address, Origins};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::layouts::same_layout;
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::layouts::kernel_structs;
+use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
 use crate::format::bcsr::{check_count, Rules, ROWS};
-use crate::format::window::{Item, WindowPart};
 use crate::memory::Context;
 use crate::types::{Address, DataType};
 
@@ -32,15 +33,12 @@ pub(super) struct Arrays {
     pub(super) col_count: i64,
     pub(super) nnz: i64,
     pub(super) order: Option<DeviceBuffer<u32>>,
-    pub(super) items: DeviceBuffer<Item>,
-    pub(super) parts: DeviceBuffer<WindowPart>,
-    /// Number of row blocks that are cut into pieces.
-    pub(super) cut: i64,
+    pub(super) work: WorkItems,
     pub(super) columns: DeviceBuffer<u32>,
     /// Values of the matrix's type, as bytes.
     pub(super) values: DeviceBuffer<u8>,
     pub(super) masks: DeviceBuffer<u8>,
-    pub(super) slots: Option<DeviceBuffer<u64>>,
+    pub(super) slots: Option<Slots>,
 }
 
 /// Rows and order from which the arrays are made.
@@ -52,7 +50,7 @@ pub(super) struct Source<'a> {
     /// Row at each place of the layout, as [`crate::format::Bcsr::order`].
     pub(super) order: Option<DeviceBuffer<u32>>,
     /// Given if values will be updated: positions of the values in the user's array.
-    pub(super) positions: Option<Option<&'a Positions>>,
+    pub(super) positions: Origins<'a>,
 }
 
 /// Segments into which row blocks are cut for the conversion; a warp converts one.
@@ -63,15 +61,14 @@ pub(super) struct Cut {
     count: i64,
 }
 
-/// Segments, laid out as the kernels' `Segments`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Segments {
-    before: Address,
-    row_blocks: i64,
-    count: i64,
+kernel_structs! {
+    /// Segments, laid out as the kernels' `Segments`.
+    struct Segments = "format/bcsr.cu Segments" {
+        before: Address,
+        row_blocks: i64,
+        count: i64,
+    }
 }
-same_layout!(Segments = "format/bcsr.cu Segments" { before, row_blocks, count });
 
 impl Cut {
     fn segments(&self) -> Segments {
@@ -108,7 +105,7 @@ impl Source<'_> {
                     before.address())?;
             }
         }
-        let count = starts(cx, &before, 0, row_blocks as usize + 1)?;
+        let count = starts(cx, &before)?;
         Ok(Cut { before, row_blocks, count })
     }
 
@@ -127,7 +124,7 @@ impl Source<'_> {
                     counts.address())?;
             }
         }
-        let blocks = starts(cx, &counts, 0, cut.count as usize + 1)? as usize;
+        let blocks = starts(cx, &counts)? as usize;
         Ok(Counted { starts: counts, blocks })
     }
 }
@@ -158,21 +155,14 @@ impl Arrays {
                     segments, starts.address(), first.address())?;
             }
         }
-        let (items, parts, cut_count) = match row_blocks {
-            0 => (DeviceBuffer::new(cx, 0)?, DeviceBuffer::new(cx, 0)?, 0),
-            _ => parts::schedule(cx, device, &first, row_blocks, blocks as i64, limit)?,
-        };
+        let work = parts::schedule(cx, device, &first, row_blocks, blocks as i64, limit)?;
         let columns = DeviceBuffer::<u32>::new(cx, blocks)?;
         let bytes = blocks.saturating_mul(rules.places()).saturating_mul(size);
         let values = DeviceBuffer::<u8>::zeroed(cx, bytes)?;
         let masks = DeviceBuffer::<u8>::new(cx, blocks.saturating_mul(rules.places() / 8))?;
-        let slots = positions.map(|_| DeviceBuffer::<u64>::new(cx, rows.nnz as usize)).transpose()?;
+        let slots = Slots::new(cx, device, rows.nnz as usize, size, positions)?;
         if rows.nnz > 0 {
-            let from = match positions {
-                Some(Some(Positions::Kept(from))) => from.address(),
-                _ => Address::NULL,
-            };
-            let to = slots.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+            let (from, to) = (origins_address(positions), Slots::address(slots.as_ref()));
             let fill = FILL.load(device, (bits_of_values(value_type)?, rows.widths()))?;
             // SAFETY: as above, with nnz values of the type; the sums say where each segment's blocks go.
             unsafe {
@@ -182,36 +172,19 @@ impl Arrays {
                     to)?;
             }
         }
-        memory::synchronize(cx.stream)?;
-        let mut out = Arrays {
+        let out = Arrays {
             width: rules.width,
             row_count: rows.rows,
             col_count: rows.cols,
             nnz: rows.nnz,
             order,
-            items,
-            parts,
-            cut: cut_count,
+            work,
             columns,
             values,
             masks,
             slots,
         };
-        out.seal();
-        Ok(out)
-    }
-
-    fn seal(&mut self) {
-        if let Some(order) = &mut self.order {
-            order.seal();
-        }
-        self.items.seal();
-        self.parts.seal();
-        self.columns.seal();
-        self.values.seal();
-        self.masks.seal();
-        if let Some(slots) = &mut self.slots {
-            slots.seal();
-        }
+        filled(cx, out)
     }
 }
+filled_members!(Arrays { order, work, columns, values, masks, slots });

@@ -70,18 +70,24 @@ fn same<V: Element + PartialEq>(cx: &Context, device: &Device, matrix: &TestMatr
         assert_eq!(all(&found.offsets), expected.offsets[..]);
         assert_eq!(all(&found.pieces), expected.outline.pieces[..]);
         assert_eq!(all(&found.values), bytemuck::cast_slice::<V, u8>(&expected.values));
-        assert_eq!(found.slots.as_ref().map(all), expected.slots.as_ref().map(|slots| slots.to_vec()));
+        assert_eq!(
+            found.slots.as_ref().map(|slots| all(&slots.slots)),
+            expected.slots.as_ref().map(|slots| slots.to_vec())
+        );
         assert_eq!(found.details, expected.details());
 
         let expected = HostBands::build(&allocator(), &matrix.pattern(), &values, origin).unwrap();
         let found = BandArrays::build(cx, device, &sorted).unwrap();
-        assert_eq!(all(&found.items), expected.items[..]);
-        assert_eq!(all(&found.parts), expected.parts[..]);
-        assert_eq!(found.cut, expected.parts.last().map_or(0, |part| i64::from(part.counter) + 1));
+        assert_eq!(all(&found.work.items), expected.items[..]);
+        assert_eq!(all(&found.work.parts), expected.parts[..]);
+        assert_eq!(found.work.cut, expected.parts.last().map_or(0, |part| i64::from(part.counter) + 1));
         assert_eq!(all(&found.columns), expected.columns[..]);
         assert_eq!(all(&found.rows), expected.rows[..]);
         assert_eq!(all(&found.values), bytemuck::cast_slice::<V, u8>(&expected.values));
-        assert_eq!(found.slots.as_ref().map(all), expected.slots.as_ref().map(|slots| slots.to_vec()));
+        assert_eq!(
+            found.slots.as_ref().map(|slots| all(&slots.slots)),
+            expected.slots.as_ref().map(|slots| slots.to_vec())
+        );
     }
 }
 

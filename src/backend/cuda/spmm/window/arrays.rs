@@ -1,136 +1,155 @@
-//! Builder of windows on the device, bit-identical to [`crate::format::Window::build`].
+//! Builder of windows on the device, bit-identical to [`crate::format::window::WindowLayout::build`], with
+//! either kind of tiles ([`Tiles`]).
 
 use std::sync::Arc;
 
-use super::number::{windows_of, Numbering, FILL};
-use crate::backend::cuda::convert::Positions;
+use bytemuck::Pod;
+
+use super::number::{windows_of, Numbering};
+use super::Form;
+use crate::backend::cuda::convert::values::Slots;
+use crate::backend::cuda::convert::{origins_address, Origins};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::launch::Parameter;
+use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer, Fill};
 use crate::backend::cuda::operand::Rows;
-use crate::error::{Error, Result};
-use crate::format::window::{tile_values, Item, Rules, WindowPart, BLOCK, LANES, SHAPE, WHOLE};
+use crate::backend::cuda::spmm::analysis::Analysis;
+use crate::backend::cuda::spmm::packing::{Packed, Packing};
+use crate::backend::cuda::spmm::parts::WorkItems;
+use crate::error::Result;
+use crate::format::window::{Item, Rules, WindowShape, WHOLE};
 use crate::memory::Context;
-use crate::select::spmm::window::threads_of;
+use crate::problem::SpmmProblem;
 use crate::types::Address;
 
+/// Storage of a window's tiles on the device, which records which slots hold an entry, and the kernels that
+/// multiply such tiles.
+pub(in crate::backend::cuda::spmm) trait Tiles:
+    Fill + Sized + Send + Sync
+{
+    /// Element of the array of values.
+    type Value: Pod + Send + Sync;
+    /// Layout of the matrix as the kernels take it.
+    type Matrix: Parameter;
+    /// Shape by which the columns of windows are numbered.
+    const NUMBERED: WindowShape;
+
+    /// Chooses the rules by which the windows of a plan are made. Blocks.
+    fn rules(analysis: &Analysis<'_>, clusters: bool) -> Result<Rules>;
+
+    /// Returns an error if the layout cannot hold so many entries.
+    fn check_entries(nnz: i64) -> Result<()>;
+
+    /// Allocates the tiles of numbered windows of `height` rows, and the array of their values. `counts`: number of
+    /// entries, and bytes of a value.
+    fn new(
+        cx: &Context,
+        found: &Numbering,
+        height: usize,
+        counts: (usize, usize),
+    ) -> Result<(Self, DeviceBuffer<Self::Value>)>;
+
+    /// Makes the tiles of a matrix without entries.
+    fn empty(cx: &Context) -> Result<Self>;
+
+    /// Enqueues the kernel that fills the tiles and the arrays at these addresses: columns, values, positions in
+    /// the user's array (or NULL) and slots (or NULL). `sizes`: rows of a window, and bytes of a value.
+    fn fill(
+        &self,
+        cx: &Context,
+        device: &Device,
+        rows: &Rows,
+        found: &Numbering,
+        sizes: (usize, usize),
+        arrays: [Address; 4],
+    ) -> Result<()>;
+
+    /// Returns the layout as a kernel parameter; `order` has the row of C for each row, or is NULL.
+    fn matrix(&self, arrays: &Arrays<Self>, order: Address) -> Self::Matrix;
+
+    /// Loads the kernels of a plan, by columns of C.
+    fn forms(
+        device: &Device,
+        problem: &SpmmProblem,
+        arrays: &Arrays<Self>,
+        rules: &Rules,
+    ) -> Result<Vec<Form>>;
+
+    /// Returns which of the kernels multiplies for `n` columns of C.
+    fn form_of(forms: &[Form], n: usize) -> usize;
+
+    /// Returns the grid for so many items and tiles along N, and the kernels' last argument.
+    fn grid(form: &Form, problem: &SpmmProblem, items: usize, tiles: usize) -> Result<((u32, u32), i32)>;
+
+    /// Returns the rules for copies of B.
+    fn packing(device: &Device, problem: &SpmmProblem, arrays: &Arrays<Self>) -> Result<Packing>;
+
+    /// Returns the flags that only these kernels know.
+    fn flags(b: &Packed) -> i64;
+
+    /// Returns the ratio of slots for values to stored entries.
+    fn fill_ratio(arrays: &Arrays<Self>) -> f64;
+
+    /// Returns a readable summary.
+    fn details(arrays: &Arrays<Self>, clustered: bool) -> String;
+}
+
 /// Layout `window` on the device.
-pub(super) struct Arrays {
+pub(in crate::backend::cuda::spmm) struct Arrays<T: Tiles> {
     pub(super) height: usize,
     pub(super) row_count: i64,
     pub(super) nnz: i64,
     /// Number of columns of all windows together.
     pub(super) distinct: i64,
-    /// Number of warps that share a window in the direct form.
-    pub(super) sharing: usize,
-    pub(super) items: DeviceBuffer<Item>,
-    pub(super) parts: DeviceBuffer<WindowPart>,
-    /// Number of windows that are cut into pieces.
-    pub(super) cut: i64,
+    pub(super) work: WorkItems,
     pub(super) columns: DeviceBuffer<u32>,
-    pub(super) tiles: DeviceBuffer<u32>,
-    pub(super) values: DeviceBuffer<u16>,
-    pub(super) stored: DeviceBuffer<u8>,
-    pub(super) slots: Option<DeviceBuffer<u64>>,
+    pub(super) tiles: T,
+    pub(super) values: DeviceBuffer<T::Value>,
+    pub(super) slots: Option<Slots>,
 }
+filled_members!(where T: Tiles, Arrays<T> { work, columns, tiles, values, slots });
 
-impl Arrays {
-    /// Makes the layout of rows that have been validated and are sorted, with 16-bit values. `positions` is
-    /// given if values will be updated, with the positions of the user's values. Blocks.
+impl<T: Tiles> Arrays<T> {
+    /// Makes the layout of rows that have been validated and are sorted, with values of `size` bytes. `origins`
+    /// is given if values will be updated, with the positions of the user's values. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Arc<Device>,
         rows: &Rows,
+        size: usize,
         rules: Rules,
-        positions: Option<Option<&Positions>>,
+        origins: Origins<'_>,
     ) -> Result<Self> {
-        if u32::try_from(rows.nnz).is_err() {
-            return Err(Error::unsupported(format!(
-                "A: algorithm window takes at most {} entries",
-                u32::MAX
-            )));
-        }
-        if rows.rows == 0 || rows.nnz == 0 {
-            return Arrays::empty(cx, rows, rules, positions.is_some());
-        }
+        T::check_entries(rows.nnz)?;
+        let slots = |nnz: i64| Slots::new(cx, device, nnz as usize, size, origins);
         let height = rules.height;
-        let found = Numbering::new(cx, device, rows, SHAPE, height, rules.most)?;
-        let (blocks, tile_count) = (found.blocks as usize, found.tiles as usize);
-        let columns = DeviceBuffer::<u32>::new(cx, blocks * BLOCK)?;
-        let tiles = DeviceBuffer::<u32>::new(cx, if height > 16 { blocks } else { 0 })?;
-        let values = DeviceBuffer::<u16>::zeroed(cx, tile_count * tile_values(height))?;
-        let stored = DeviceBuffer::<u8>::zeroed(cx, tile_count * LANES)?;
-        let slots = positions.map(|_| DeviceBuffer::<u64>::new(cx, rows.nnz as usize)).transpose()?;
-        let from = match positions {
-            Some(Some(Positions::Kept(from))) => from.address(),
-            _ => Address::NULL,
-        };
-        let to = slots.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-        let kernel = FILL.load(device, (rows.widths(),))?;
-        // SAFETY: the arrays have the lengths that the numbering says, with nnz 16-bit values.
-        unsafe {
-            launch!(kernel, found.windows as u32, threads_of(rows.nnz, found.windows), 0, cx.stream;
-                rows.offsets, rows.indices, rows.values, rows.base, rows.rows, rows.nnz, found.windows,
-                height as i32, found.numbers(), columns.address(), tiles.address(), values.address(),
-                stored.address(), from, to)?;
+        if rows.rows == 0 || rows.nnz == 0 {
+            // Every window has no blocks.
+            let windows = windows_of(rows.rows, height) as u32;
+            let item = |window| Item { window, first: 0, end: 0, part: WHOLE };
+            let items: Vec<_> = (0..windows).map(item).collect();
+            let empty = Arrays {
+                height,
+                row_count: rows.rows,
+                nnz: 0,
+                distinct: 0,
+                work: WorkItems { items: DeviceBuffer::from_slice(cx, &items)?, ..WorkItems::none(cx)? },
+                columns: DeviceBuffer::new(cx, 0)?,
+                tiles: T::empty(cx)?,
+                values: DeviceBuffer::new(cx, 0)?,
+                slots: slots(0)?,
+            };
+            return filled(cx, empty);
         }
-        memory::synchronize(cx.stream)?;
-        let (distinct, cut) = (found.distinct, found.cut);
-        let (items, parts) = found.schedule();
-        let mut out = Arrays {
-            height,
-            row_count: rows.rows,
-            nnz: rows.nnz,
-            distinct,
-            sharing: rules.sharing,
-            items,
-            parts,
-            cut,
-            columns,
-            tiles,
-            values,
-            stored,
-            slots,
-        };
-        out.seal();
-        Ok(out)
-    }
-
-    /// Makes the layout of a matrix without entries: every window has no blocks.
-    fn empty(cx: &Context, rows: &Rows, rules: Rules, keep: bool) -> Result<Self> {
-        let Rules { height, sharing, .. } = rules;
-        let windows = windows_of(rows.rows, height) as u32;
-        let part = WHOLE;
-        let items: Vec<_> = (0..windows).map(|window| Item { window, first: 0, end: 0, part }).collect();
-        let mut out = Arrays {
-            height,
-            row_count: rows.rows,
-            nnz: 0,
-            distinct: 0,
-            sharing,
-            items: DeviceBuffer::from_slice(cx, &items)?,
-            parts: DeviceBuffer::new(cx, 0)?,
-            cut: 0,
-            columns: DeviceBuffer::new(cx, 0)?,
-            tiles: DeviceBuffer::new(cx, 0)?,
-            values: DeviceBuffer::new(cx, 0)?,
-            stored: DeviceBuffer::new(cx, 0)?,
-            slots: if keep { Some(DeviceBuffer::new(cx, 0)?) } else { None },
-        };
-        memory::synchronize(cx.stream)?;
-        out.seal();
-        Ok(out)
-    }
-
-    fn seal(&mut self) {
-        self.items.seal();
-        self.parts.seal();
-        self.columns.seal();
-        self.tiles.seal();
-        self.values.seal();
-        self.stored.seal();
-        if let Some(slots) = &mut self.slots {
-            slots.seal();
-        }
+        let found = Numbering::new(cx, device, rows, T::NUMBERED, height, rules.most)?;
+        let columns = DeviceBuffer::<u32>::new(cx, found.blocks as usize * T::NUMBERED.block)?;
+        let (tiles, values) = T::new(cx, &found, height, (rows.nnz as usize, size))?;
+        let slots = slots(rows.nnz)?;
+        let (from, to) = (origins_address(origins), Slots::address(slots.as_ref()));
+        let arrays = [columns.address(), values.address(), from, to];
+        tiles.fill(cx, device, rows, &found, (height, size), arrays)?;
+        let (row_count, nnz, distinct) = (rows.rows, rows.nnz, found.distinct);
+        let work = found.work;
+        filled(cx, Arrays { height, row_count, nnz, distinct, work, columns, tiles, values, slots })
     }
 }

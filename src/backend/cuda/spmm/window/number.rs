@@ -6,10 +6,11 @@ use std::sync::Arc;
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch};
-use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::{DeviceBuffer, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
+use crate::backend::cuda::spmm::parts::WorkItems;
 use crate::error::Result;
 use crate::format::window::statistics::samples;
 use crate::format::window::{check_count, Counts, Item, WindowPart, WindowShape, HEIGHTS, MOST_CUT};
@@ -39,16 +40,15 @@ pub(crate) fn windows_of(rows: i64, height: usize) -> i64 {
     (rows as u64).div_ceil(height as u64) as i64
 }
 
-/// Shape of windows, laid out as the kernels' `Shape`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct KernelShape {
-    height: i32,
-    block_log2: i32,
-    group_log2: i32,
-    words: i32,
+kernel_structs! {
+    /// Shape of windows, laid out as the kernels' `Shape`.
+    struct KernelShape = "format/window_ranks.cuh Shape" {
+        height: i32,
+        block_log2: i32,
+        group_log2: i32,
+        words: i32,
+    }
 }
-same_layout!(KernelShape = "format/window_ranks.cuh Shape" { height, block_log2, group_log2, words });
 
 impl KernelShape {
     /// Makes the parameter for rows of `cols` columns; also returns the bytes of shared memory.
@@ -124,17 +124,16 @@ fn counts(rows: &Rows, words: &[u64]) -> Counts {
     }
 }
 
-/// Numbering for kernels that fill blocks, laid out as the kernels' `Numbers`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(crate) struct Numbers {
-    ranks: Address,
-    list: Address,
-    distinct: Address,
-    masks: Address,
-    starts: Address,
+kernel_structs! {
+    /// Numbering for kernels that fill blocks, laid out as the kernels' `Numbers`.
+    pub(crate) struct Numbers = "format/window_fill.cuh Numbers" {
+        ranks: Address,
+        list: Address,
+        distinct: Address,
+        masks: Address,
+        starts: Address,
+    }
 }
-same_layout!(Numbers = "format/window_fill.cuh Numbers" { ranks, list, distinct, masks, starts });
 
 /// Numbering of the columns of all windows of one height.
 pub(crate) struct Numbering {
@@ -143,10 +142,7 @@ pub(crate) struct Numbering {
     pub(crate) distinct: i64,
     pub(crate) blocks: i64,
     pub(crate) tiles: i64,
-    /// Number of windows that are cut into pieces.
-    pub(crate) cut: i64,
-    pub(crate) items: DeviceBuffer<Item>,
-    pub(crate) parts: DeviceBuffer<WindowPart>,
+    pub(crate) work: WorkItems,
     /// For each entry, the rank of its column among its window's columns.
     ranks: DeviceBuffer<u32>,
     /// Columns of each window, stored from the position of its first entry on.
@@ -216,9 +212,7 @@ impl Numbering {
             distinct: distinct as i64,
             blocks: blocks as i64,
             tiles: tiles as i64,
-            cut: cut as i64,
-            items,
-            parts,
+            work: WorkItems { items, parts, cut: cut as i64 },
             ranks,
             list,
             of_windows,
@@ -236,10 +230,5 @@ impl Numbering {
             masks: self.masks.address(),
             starts: self.starts.address(),
         }
-    }
-
-    /// Keeps only the lists of items and of pieces.
-    pub(crate) fn schedule(self) -> (DeviceBuffer<Item>, DeviceBuffer<WindowPart>) {
-        (self.items, self.parts)
     }
 }

@@ -12,11 +12,13 @@ use crate::backend::cuda::operand::Rows;
 use crate::format::sell::Origin;
 use crate::format::testing::TestMatrix;
 use crate::format::window::tests::all_rules;
+use crate::format::window::SHAPE;
 use crate::format::Window;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{Allocator, HostMemory, Workspace, COUNTER_BYTES};
-use crate::support::{Bf16, Bf16F32, Combo, F16, F16F32};
-use crate::types::{IndexBase, IndexType, Operation};
+use crate::select;
+use crate::support::{Bf16, Bf16F32, Combo, Types, F16, F16F32};
+use crate::types::{DataType, IndexBase, IndexType, Operation};
 use testkit::sequence;
 
 const WIDTHS: [(IndexType, IndexType); 3] =
@@ -73,20 +75,21 @@ fn same(
     let expected = uploaded.expected(matrix, rules);
     for keep in [false, true] {
         let what = format!("{rules:?} {widths:?} {keep}");
-        let found = Arrays::build(cx, device, &uploaded.rows, rules, keep.then_some(None)).unwrap();
+        let found =
+            Arrays::<DenseTiles>::build(cx, device, &uploaded.rows, 2, rules, keep.then_some(None)).unwrap();
         assert_eq!(all(&found.columns), expected.columns[..], "{what}");
-        assert_eq!(all(&found.tiles), expected.store.tiles[..], "{what}");
-        assert_eq!(all(&found.items), expected.items[..], "{what}");
-        assert_eq!(all(&found.parts), expected.parts[..], "{what}");
-        assert_eq!(all(&found.stored), expected.store.stored[..], "{what}");
+        assert_eq!(all(&found.tiles.tiles), expected.store.tiles[..], "{what}");
+        assert_eq!(all(&found.work.items), expected.items[..], "{what}");
+        assert_eq!(all(&found.work.parts), expected.parts[..], "{what}");
+        assert_eq!(all(&found.tiles.stored), expected.store.stored[..], "{what}");
         let values = expected.values.iter().map(|value| value.to_bits());
         assert!(all(&found.values).into_iter().eq(values), "{what}");
         assert_eq!(found.distinct as usize, expected.distinct, "{what}");
         let cut = expected.parts.last().map_or(0, |part| part.counter + 1);
-        assert_eq!(found.cut, i64::from(cut), "{what}");
+        assert_eq!(found.work.cut, i64::from(cut), "{what}");
         assert_eq!(found.slots.is_some(), keep);
         if let Some(slots) = &found.slots {
-            assert_eq!(all(slots), expected.slots.as_ref().unwrap()[..], "{what}");
+            assert_eq!(all(&slots.slots), expected.slots.as_ref().unwrap()[..], "{what}");
         }
     }
 }
@@ -367,7 +370,7 @@ impl WindowTestProduct {
             ieee: false,
         };
         let analysis = Analysis { cx, device, problem: &problem, shared: &SharedResults::new(device) };
-        let mut executor = WindowSpmm::new(&analysis, clustered, rules).unwrap();
+        let mut executor = WindowSpmm::<DenseTiles>::new(&analysis, clustered, rules).unwrap();
         assert_eq!(executor.details().contains("in clusters"), clustered, "{what}");
         if updated {
             executor.update_values(cx, device_values.address()).unwrap();

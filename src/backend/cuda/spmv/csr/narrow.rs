@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{NARROW_CHUNKS, NARROW_ROWS};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::memory::{self, DeviceBuffer, Readback};
+use crate::backend::cuda::memory::{self, filled_members, DeviceBuffer, Fill, Readback};
 use crate::backend::cuda::operand::Rows;
 use crate::error::Result;
 use crate::memory::Context;
@@ -21,6 +21,7 @@ pub(super) struct NarrowColumns {
     origins: DeviceBuffer<u32>,
     kind: Origins,
 }
+filled_members!(NarrowColumns { columns, origins });
 
 impl NarrowColumns {
     /// Makes them from rows that are valid, with at most 2^31 − 1 columns. Returns `None` if a column is too
@@ -34,8 +35,7 @@ impl NarrowColumns {
         made.fill(cx, device, rows, form, words.at(0))?;
         words.fetch(cx, 1)?;
         let is_far = words.wait(cx)?[0] != 0;
-        made.columns.seal();
-        made.origins.seal();
+        made.mark_filled();
         Ok((!is_far).then_some(made))
     }
 

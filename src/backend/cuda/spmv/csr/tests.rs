@@ -4,7 +4,7 @@
 use super::*;
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::{context, context_of_device, typed};
-use crate::backend::cuda::memory::CudaMemory;
+use crate::backend::cuda::memory::{self, CudaMemory};
 use crate::backend::cuda::spmv::sell::product_tests::{bits, round, run, upload, Real};
 use crate::backend::cuda::timing;
 use crate::format::testing::TestMatrix;

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::device_wide::{self, Narrow};
-use crate::backend::cuda::convert::{values, Positions};
+use crate::backend::cuda::convert::device_wide::{self, starts, Narrow};
+use crate::backend::cuda::convert::values::Gather;
+use crate::backend::cuda::convert::{Origins, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
 use crate::backend::cuda::layouts::same_elements;
-use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
+use crate::backend::cuda::memory::{self, filled_members, DeviceBuffer, Numbers};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::error::Result;
@@ -76,9 +77,10 @@ pub(super) struct DeviceDasp {
     pub split_tasks: usize,
     /// True if new values from the user are conjugated.
     pub conjugate: bool,
-    /// Map from slots to the user's values, with the kernel that gathers through it; `None` if values will
-    /// not be updated.
-    map: Option<(Numbers, Kernel)>,
+    /// Kernel that gathers values through the map.
+    gather: Gather,
+    /// Map from slots to the user's values; `None` if values will not be updated.
+    map: Option<Numbers>,
 }
 
 /// All arrays except values and columns.
@@ -145,14 +147,11 @@ impl DeviceDasp {
         let columns = DeviceBuffer::<i32>::new(cx, shape.slot_count())?;
         tools.columns(&rows, &map, &columns)?;
         let values = DeviceBuffer::<u8>::new(cx, shape.slot_count().saturating_mul(value_type.size()))?;
-        let kernel = values::gather(device, value_type, map.bits())?;
+        let gather = Gather::load(device, value_type, map.bits())?;
         // The rows have been conjugated already.
-        fill(cx, device, &kernel, &map, rows.values, false, &values, shape.slot_count())?;
-        if keep_map {
-            if let Operand::Canonical(copy) = operand {
-                tools.compose(copy.positions(), &mut map, shape.slot_count())?;
-            }
-        }
+        let to = (shape.slot_count() as i64, values.address());
+        gather.launch(cx, device, (rows.values, map.at(0)), false, to)?;
+        tools.compose(operand.origins(keep_map), &mut map, shape.slot_count())?;
         Ok(DeviceDasp {
             device: Arc::clone(device),
             value_type,
@@ -171,18 +170,18 @@ impl DeviceDasp {
             ends: medium.ends,
             split_tasks: long.split_tasks,
             conjugate: false,
-            map: keep_map.then_some((map, kernel)),
+            gather,
+            map: keep_map.then_some(map),
         })
     }
 
     /// Enqueues the gathering of new values from an array in the user's order, without allocation or wait.
     /// Returns false, and does nothing, if the map was not kept.
     pub fn refill(&self, cx: &Context, values: Address) -> Result<bool> {
-        let Some((map, kernel)) = &self.map else {
+        let Some(map) = &self.map else {
             return Ok(false);
         };
-        let slots = self.shape.slot_count();
-        fill(cx, &self.device, kernel, map, values, self.conjugate, &self.values, slots)?;
+        self.gather.launch(cx, &self.device, (values, map.at(0)), self.conjugate, self.slots())?;
         Ok(true)
     }
 
@@ -192,9 +191,8 @@ impl DeviceDasp {
         let tools = Tools { cx, device: &self.device };
         let rows = operand.rows();
         let map = tools.structure(&rows)?.map;
-        let kernel = values::gather(&self.device, self.value_type, map.bits())?;
-        let slots = self.shape.slot_count();
-        fill(cx, &self.device, &kernel, &map, rows.values, false, &self.values, slots)?;
+        let gather = Gather::load(&self.device, self.value_type, map.bits())?;
+        gather.launch(cx, &self.device, (rows.values, map.at(0)), false, self.slots())?;
         memory::synchronize(cx.stream)
     }
 
@@ -203,41 +201,12 @@ impl DeviceDasp {
         self.shape.fill_ratio(self.entries as usize)
     }
 
-    /// Records that the stream has been waited for since `build`, so no work on the buffers is pending.
-    pub fn seal(&mut self) {
-        self.values.seal();
-        self.columns.seal();
-        self.order.seal();
-        self.runs.seal();
-        self.tasks.seal();
-        self.splits.seal();
-        self.regular.seal();
-        self.irregular.seal();
-        self.ends.seal();
-        if let Some((map, _)) = &mut self.map {
-            map.seal();
-        }
+    /// Number of slots for values, and their address.
+    fn slots(&self) -> (i64, Address) {
+        (self.shape.slot_count() as i64, self.values.address())
     }
 }
-
-/// Gathers values through a map; `kernel` must be the one for their type and the map's width.
-#[allow(clippy::too_many_arguments)]
-fn fill(
-    cx: &Context,
-    device: &Device,
-    kernel: &Kernel,
-    map: &Numbers,
-    from: Address,
-    conjugate: bool,
-    to: &DeviceBuffer<u8>,
-    slots: usize,
-) -> Result<()> {
-    // SAFETY: for each slot of `to` the map has a position in `from`, or padding.
-    unsafe {
-        launch!(kernel, blocks(device, slots as i64), 256, 0, cx.stream;
-            from, map.at(0), slots as i64, i32::from(conjugate), to.address())
-    }
-}
+filled_members!(DeviceDasp { values, columns, order, runs, tasks, splits, regular, irregular, ends, map });
 
 /// Context and device for the kernels of the conversion.
 struct Tools<'a> {
@@ -270,30 +239,19 @@ impl Tools<'_> {
     /// rows with each key.
     fn sort(&self, rows: &Rows) -> Result<(DeviceBuffer<u32>, Vec<u64>)> {
         let (cx, n) = (self.cx, rows.rows as usize);
-        let keys = [DeviceBuffer::<u32>::new(cx, n)?, DeviceBuffer::new(cx, n)?];
-        let numbers = [DeviceBuffer::<u32>::new(cx, n)?, DeviceBuffer::new(cx, n)?];
         let histogram = DeviceBuffer::<u64>::zeroed(cx, KEYS)?;
-        if n > 0 {
+        let (_, numbers) = device_wide::sorted::<Narrow>(cx, n, KEY_BITS, |keys, numbers| {
+            if n == 0 {
+                return Ok(());
+            }
             let kernel = KEYS_OF_ROWS.load(self.device, (rows.offset_type,))?;
             // SAFETY: there are rows + 1 offsets of this type, n keys and numbers, and KEYS counts.
             unsafe {
                 launch!(kernel, self.blocks(n), 256, 0, cx.stream;
-                    rows.offsets, rows.rows, keys[0].address(), numbers[0].address(), histogram.address())?;
+                    rows.offsets, rows.rows, keys, numbers, histogram.address())
             }
-        }
-        let [a, b] = &keys;
-        let [c, d] = &numbers;
-        let selected = device_wide::sort_pairs::<Narrow>(cx, [a, b], [c, d], n, KEY_BITS)?;
-        let [first, second] = numbers;
-        let histogram = histogram.read(0, KEYS)?;
-        Ok((if selected == 1 { second } else { first }, histogram))
-    }
-
-    /// Scans `count` numbers and one 0 behind them, in place; returns their sum.
-    fn scan(&self, numbers: &DeviceBuffer<i64>, count: usize) -> Result<usize> {
-        // SAFETY: the array has that many elements.
-        unsafe { device_wide::exclusive_scan(self.cx, numbers.address(), numbers.address(), count + 1)? };
-        Ok(numbers.read(count, 1)?[0] as usize)
+        })?;
+        Ok((numbers, histogram.read(0, KEYS)?))
     }
 
     fn long_rows(&self, rows: &Rows, sorted: &DeviceBuffer<u32>, count: usize) -> Result<Long> {
@@ -311,9 +269,9 @@ impl Tools<'_> {
                 rows.offsets, sorted.address(), count as i64, groups.address(), task_starts.address(),
                 split_starts.address())?;
         }
-        let group_count = self.scan(&groups, count)?;
-        let task_count = self.scan(&task_starts, count)?;
-        let split_count = self.scan(&split_starts, count)?;
+        let group_count = starts(cx, &groups)? as usize;
+        let task_count = starts(cx, &task_starts)? as usize;
+        let split_count = starts(cx, &split_starts)? as usize;
         let tasks = DeviceBuffer::<Task>::new(cx, task_count)?;
         let splits = DeviceBuffer::<Split>::new(cx, split_count)?;
         let kernel = self.kernel("dasp_tasks")?;
@@ -343,7 +301,7 @@ impl Tools<'_> {
                     rows.offsets, sorted.at(classes.long), classes.medium as i64, count as i64,
                     regular.address(), irregular.address(), ends.address())?;
             }
-            totals = (self.scan(&regular, count)?, self.scan(&irregular, count)?);
+            totals = (starts(cx, &regular)? as usize, starts(cx, &irregular)? as usize);
         }
         Ok(Medium { regular, irregular, ends, totals })
     }
@@ -447,8 +405,8 @@ impl Tools<'_> {
     }
 
     /// Changes the map from positions in the canonical copy to positions in the user's array.
-    fn compose(&self, positions: &Positions, map: &mut Numbers, slots: usize) -> Result<()> {
-        let Positions::Kept(positions) = positions else {
+    fn compose(&self, origins: Origins<'_>, map: &mut Numbers, slots: usize) -> Result<()> {
+        let Some(Some(Positions::Kept(positions))) = origins else {
             return Ok(());
         };
         let kernel = COMPOSE.load(self.device, (map.bits(),))?;

@@ -4,6 +4,7 @@
 use bytemuck::Zeroable;
 use num_complex::Complex64;
 
+use super::super::LayoutSpmv;
 use super::*;
 use crate::backend::cuda::convert::testing;
 use crate::backend::cuda::memory::{CudaMemory, DeviceBuffer};
@@ -12,6 +13,7 @@ use crate::backend::host::operand as host;
 use crate::backend::host::testing::{
     context as on_host, scalar, tolerance, value, Number, Numbers, UnsortedMatrix, WIDTHS,
 };
+use crate::backend::SpmvExecutor;
 use crate::format::DaspLayout;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{Allocator, Workspace};
@@ -133,16 +135,16 @@ fn check_arrays<C: Combo>(
         operand.with_plain(&host_cx, "A", build).unwrap()
     };
     let problem = SpmvProblem { op, a: copied.a, types: C::TYPES, value_updates: keep };
-    let mut found = DaspSpmv::build(cx, device, &problem, None).unwrap();
-    same(&found.built, &arrange(&a), &what);
+    let mut found = LayoutSpmv::<DaspSpmv>::build(cx, device, &problem, None).unwrap();
+    same(&found.made.built, &arrange(&a), &what);
     let fresh: Vec<C::A> = Random::new(77).numbers(matrix.values.len());
     let fresh_there = DeviceBuffer::from_slice(cx, &fresh).unwrap();
-    let before = found.layout;
+    let before = found.made.layout;
     found.update_values(cx, fresh_there.address()).unwrap();
     memory::synchronize(cx.stream).unwrap();
-    assert_eq!(bytemuck::bytes_of(&before), bytemuck::bytes_of(&found.layout), "{what}: arrays moved");
+    assert_eq!(bytemuck::bytes_of(&before), bytemuck::bytes_of(&found.made.layout), "{what}: arrays moved");
     let renewed = a.with_values(Address::new(fresh.as_ptr()));
-    same(&found.built, &arrange(&renewed), &format!("{what}, updated"));
+    same(&found.made.built, &arrange(&renewed), &format!("{what}, updated"));
 }
 
 #[test]
@@ -226,7 +228,7 @@ fn run<C: Combo>(
 ) -> Vec<C::Y> {
     let copied = Copied::new(cx, &matrix.describe(WIDTHS[0]));
     let problem = SpmvProblem { op, a: copied.a, types: C::TYPES, value_updates: false };
-    let executor = DaspSpmv::build(cx, device, &problem, None).unwrap();
+    let executor = LayoutSpmv::<DaspSpmv>::build(cx, device, &problem, None).unwrap();
     let scratch = Execution::new(cx, executor.workspace_bytes());
     let x = DeviceBuffer::from_slice(cx, x).unwrap();
     let run = || {
@@ -437,7 +439,7 @@ fn updates_and_products_can_be_captured() {
     let copied = Copied::new(&cx, &matrix.describe(WIDTHS[1]));
     let op = Operation::Transpose;
     let problem = SpmvProblem { op, a: copied.a, types: F32::TYPES, value_updates: true };
-    let mut executor = DaspSpmv::build(&cx, &device, &problem, None).unwrap();
+    let mut executor = LayoutSpmv::<DaspSpmv>::build(&cx, &device, &problem, None).unwrap();
     let scratch = Execution::new(&cx, executor.workspace_bytes());
     let fresh = DeviceBuffer::<f32>::zeroed(&cx, matrix.values.len()).unwrap();
     let x: Vec<f32> = random.numbers::<f32, _>(matrix.rows);

@@ -1,15 +1,15 @@
 //! Builder of the arrays of src/format/hot_sell.rs on the device (kernels/format/hot_sell.cu).
 
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::device_wide::{self, Narrow};
-use crate::backend::cuda::convert::{bits_of_values, Positions};
+use crate::backend::cuda::convert::device_wide::{self, starts, Narrow};
+use crate::backend::cuda::convert::{bits_of_values, Origins};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_elements;
-use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
+use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer, Numbers};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
-use crate::backend::cuda::spmv::sell::{self, blocks_of_warps, starts, CONVERT_THREADS};
+use crate::backend::cuda::spmv::sell::{self, blocks_of_warps, CONVERT_THREADS};
 use crate::error::{Error, Result};
 use crate::format::hot_sell::{Classes, HotLimit, LongRow, Rules, SliceHead, BUCKETS, CLASSES, STEP};
 use crate::memory::Context;
@@ -114,7 +114,7 @@ impl Build<'_> {
         unsafe {
             launch!(flags, grid, CONVERT_THREADS, 0, cx.stream;
                 counts.address(), rows.cols, bucket, before.address())?;
-            device_wide::exclusive_scan(cx, before.address(), before.address(), before.len())?;
+            device_wide::scan(cx, &before)?;
             launch!(encode, grid, CONVERT_THREADS, 0, cx.stream;
                 counts.address(), rows.cols, bucket, ties, count, before.address(), list.address(),
                 codes.address())?;
@@ -126,17 +126,15 @@ impl Build<'_> {
     fn order(&self, rules: Rules, longest: i64) -> Result<(DeviceBuffer<u32>, [u64; CLASSES + 1])> {
         let (cx, rows) = (self.cx, self.rows);
         let count = rows.rows as usize;
-        let keys = [DeviceBuffer::<u32>::new(cx, count)?, DeviceBuffer::new(cx, count)?];
-        let numbers = [DeviceBuffer::<u32>::new(cx, count)?, DeviceBuffer::new(cx, count)?];
-        let kernel = KEYS.load(self.device, (rows.offset_type,))?;
-        // SAFETY: there are rows + 1 offsets, and one key and one number per row.
-        unsafe {
-            launch!(kernel, blocks(self.device, rows.rows), CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, rows.rows, longest, keys[0].address(), numbers[0].address())?;
-        }
         let key_bits = (longest as u64).checked_ilog2().map_or(1, |log2| log2 + 1);
-        let sorted =
-            device_wide::sort_pairs::<Narrow>(cx, keys.each_ref(), numbers.each_ref(), count, key_bits)?;
+        let (keys, order) = device_wide::sorted::<Narrow>(cx, count, key_bits, |keys, numbers| {
+            let kernel = KEYS.load(self.device, (rows.offset_type,))?;
+            // SAFETY: there are rows + 1 offsets, and one key and one number per row.
+            unsafe {
+                launch!(kernel, blocks(self.device, rows.rows), CONVERT_THREADS, 0, cx.stream;
+                    rows.offsets, rows.rows, longest, keys, numbers)
+            }
+        })?;
         // A row is longer than a bound if its key is less than the longest row's length minus the bound.
         let bounds: Vec<i64> = rules.bounds().iter().map(|&bound| longest - bound as i64).collect();
         let bounds = DeviceBuffer::from_slice(cx, &bounds)?;
@@ -144,11 +142,9 @@ impl Build<'_> {
         // SAFETY: there are the sorted keys, and as many bounds and counts as threads.
         unsafe {
             launch!(self.kernel("hot_classes")?, 1, (CLASSES + 1) as u32, 0, cx.stream;
-                keys[sorted].address(), rows.rows, bounds.address(), longer.address())?;
+                keys.address(), rows.rows, bounds.address(), longer.address())?;
         }
         let longer = longer.read(0, CLASSES + 1)?;
-        let [first, second] = numbers;
-        let order = if sorted == 0 { first } else { second };
         Ok((order, std::array::from_fn(|bound| longer[bound])))
     }
 
@@ -163,7 +159,7 @@ impl Build<'_> {
         most_cut: usize,
         hot: HotColumns,
         value_type: DataType,
-        origins: Option<Option<&Positions>>,
+        origins: Origins<'_>,
     ) -> Result<Option<Arrays>> {
         let Build { cx, device, rows } = *self;
         let limit = rules.limit as i32;
@@ -217,8 +213,7 @@ impl Build<'_> {
                 steps.address(), long_rows.address(), hot.codes.address(), heads.address(),
                 values.address(), columns.address(), from, to)?;
         }
-        memory::synchronize(cx.stream)?;
-        let mut out = Arrays {
+        let out = Arrays {
             rows: rows.rows,
             nnz: rows.nnz,
             filled: classes.filled,
@@ -231,26 +226,14 @@ impl Build<'_> {
             hot: hot.list,
             origins,
         };
-        out.seal();
-        Ok(Some(out))
+        filled(cx, out).map(Some)
     }
 }
 
 impl Arrays {
-    fn seal(&mut self) {
-        self.order.seal();
-        self.heads.seal();
-        self.long_rows.seal();
-        self.values.seal();
-        self.columns.seal();
-        self.hot.seal();
-        if let Some(origins) = &mut self.origins {
-            origins.seal();
-        }
-    }
-
     /// Number of slots for values.
     pub(super) fn slots(&self) -> usize {
         self.columns.len()
     }
 }
+filled_members!(Arrays { order, heads, long_rows, values, columns, hot, origins });

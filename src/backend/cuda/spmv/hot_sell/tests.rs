@@ -3,6 +3,7 @@
 
 use bytemuck::Pod;
 
+use super::super::LayoutSpmv;
 use super::*;
 use crate::backend::cuda::convert::testing::{be_alone, context_of_device, typed};
 use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
@@ -11,6 +12,7 @@ use crate::backend::cuda::spmv::sell::product_tests::{
     bits, check_sums, round, run, upload, values, vector, Pattern, Real, Stored,
 };
 use crate::backend::cuda::testing::{Graph, Stream};
+use crate::backend::SpmvExecutor;
 use crate::format::hot_sell::tests::{skewed, SMALL};
 use crate::format::hot_sell::HotSell;
 use crate::memory::Workspace;
@@ -24,6 +26,17 @@ const WIDTHS: [(IndexType, IndexType); 3] =
 
 /// Demands that any matrix meets, with slices of few entries.
 const ANY: Demands = Demands { entries: 0, x_bytes: 0, share: 0.0, most: 100, rules: SMALL };
+
+/// Builds the executor if the matrix meets the demands.
+fn build_if(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmvProblem,
+    demands: Demands,
+) -> Option<LayoutSpmv<HotSellSpmv>> {
+    let made = HotSellSpmv::make_if(cx, device, problem, demands, None).unwrap();
+    made.map(|made| LayoutSpmv::of(device, problem, made))
+}
 
 fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
     let bytes = bytes.read(0, bytes.len()).unwrap();
@@ -109,13 +122,13 @@ fn only_skewed_matrices_have_hot_columns() {
             types: F64::TYPES,
             value_updates: false,
         };
-        let build = |demands| HotSellSpmv::build_if(&cx, &device, &problem, demands, None).unwrap();
+        let build = |demands| build_if(&cx, &device, &problem, demands);
         let demands = Demands { most: 1000, entries: 1, x_bytes: 800_000, ..DEMANDS };
         let plan = build(demands);
         assert_eq!(plan.is_some(), is_skewed);
         if let Some(plan) = plan {
             let hot: Vec<u32> = (0..1000).map(|i| i * 97).collect();
-            assert_eq!(all(&plan.arrays.hot), hot);
+            assert_eq!(all(&plan.made.arrays.hot), hot);
         }
         assert!(build(Demands { x_bytes: 800_001, ..demands }).is_none());
         assert!(build(Demands { entries: 100_001, ..demands }).is_none());
@@ -162,11 +175,11 @@ where
             let demands = Demands { rules, ..ANY };
             let [full, kept] = [true, false].map(|updates| {
                 let problem = problem::<C>(&stored, Operation::NonTranspose, updates);
-                HotSellSpmv::build_if(cx, device, &problem, demands, None).unwrap().unwrap()
+                build_if(cx, device, &problem, demands).unwrap()
             });
             let what = format!("{} {form:?} {rules:?}", C::TYPES.describe());
-            assert_eq!((full.form, kept.form), (Form::Full, form), "{what}");
-            assert!(kept.arrays.parts > 0 && kept.arrays.hot.len() == 100);
+            assert_eq!((full.made.form, kept.made.form), (Form::Full, form), "{what}");
+            assert!(kept.made.arrays.parts > 0 && kept.made.arrays.hot.len() == 100);
             let found = run::<C>(cx, &kept, pattern.rows(), &x);
             check_sums::<C>(&pattern, &values, &x, &found, &what);
             let in_full = run::<C>(cx, &full, pattern.rows(), &x);
@@ -193,7 +206,7 @@ fn products_are_sums() {
 /// Computes y = alpha · A · x + beta · y; `enqueue` is given a function that enqueues the product.
 fn execute<C: Combo>(
     cx: &Context,
-    plan: &HotSellSpmv,
+    plan: &LayoutSpmv<HotSellSpmv>,
     scalars: [C::Acc; 2],
     x: &[C::X],
     y: &[C::Y],
@@ -234,7 +247,7 @@ fn complex_products_are_exact() {
             let (values, x) = (numbers(pattern.columns.len()), numbers(pattern.cols));
             let stored = Stored::new(&cx, &pattern, &values);
             let problem = problem::<$combo>(&stored, Operation::NonTranspose, false);
-            let plan = HotSellSpmv::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
+            let plan = build_if(&cx, &device, &problem, ANY).unwrap();
             let y = vec![<$complex>::new(<$real>::NAN, 0.0); pattern.rows()];
             let scalars = [<$complex>::new(1.0, 0.0), <$complex>::new(0.0, 0.0)];
             let found = execute::<$combo>(&cx, &plan, scalars, &x, &y, |enqueue| enqueue());
@@ -256,7 +269,7 @@ fn alpha_zero_reads_nothing() {
     let pattern = pattern();
     let stored = Stored::new(&cx, &pattern, &vec![f64::NAN; pattern.columns.len()]);
     let problem = problem::<F64>(&stored, Operation::NonTranspose, false);
-    let plan = HotSellSpmv::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
+    let plan = build_if(&cx, &device, &problem, ANY).unwrap();
     let x = vec![f64::NAN; pattern.cols];
     let run = |beta: f64, y: f64| {
         execute::<F64>(&cx, &plan, [0.0, beta], &x, &vec![y; pattern.rows()], |enqueue| enqueue())
@@ -281,7 +294,7 @@ fn values_can_be_updated() {
         let x: Vec<f64> = (0..cols).map(|_| random.real()).collect();
         let build = |stored: &Stored, updates: bool| {
             let problem = problem::<F64>(stored, op, updates);
-            HotSellSpmv::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap()
+            build_if(&cx, &device, &problem, ANY).unwrap()
         };
         let expected = run::<F64>(&cx, &build(&fresh, true), rows, &x);
         for updates in [false, true] {
@@ -303,7 +316,7 @@ fn products_can_be_captured() {
     let values = values(Form::Full, pattern.columns.len());
     let stored = Stored::new(&cx, &pattern, &values);
     let problem = problem::<F64>(&stored, Operation::NonTranspose, false);
-    let plan = HotSellSpmv::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
+    let plan = build_if(&cx, &device, &problem, ANY).unwrap();
     let mut random = Random::new(6);
     let x: Vec<f64> = (0..pattern.cols).map(|_| random.real()).collect();
     let y = vec![f64::NAN; pattern.rows()];

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::*;
 use crate::algorithm::{Algorithm, Query};
 use crate::backend::cuda::convert::testing::{context, context_of_device};
-use crate::backend::cuda::memory::{self, CudaMemory};
+use crate::backend::cuda::memory::{self, CudaMemory, Fill};
 use crate::backend::SpmvExecutor;
 use crate::error::Status;
 use crate::matrix::testing::pattern;
@@ -153,7 +153,7 @@ fn an_error_leaves_nothing_behind() {
         assert_eq!(found, expected, "{round}");
         assert_eq!(cx.allocator.live_bytes(), before, "{round}");
     }
-    stored.offsets.seal();
+    stored.offsets.mark_filled();
 }
 
 #[test]

@@ -3,8 +3,11 @@
 
 use half::f16;
 
+use super::super::LayoutSpmv;
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::cuda::memory;
+use crate::backend::SpmvExecutor;
 use crate::format::testing::TestRows;
 use crate::format::warp_sell::WIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
@@ -135,9 +138,9 @@ fn build<C: Combo>(
     a: SparseMatrix,
     op: Operation,
     value_updates: bool,
-) -> SellSpmv {
+) -> LayoutSpmv<SellSpmv> {
     let problem = SpmvProblem { op, a, types: C::TYPES, value_updates };
-    SellSpmv::build(cx, device, &problem, None).unwrap()
+    LayoutSpmv::<SellSpmv>::build(cx, device, &problem, None).unwrap()
 }
 
 pub(crate) fn vector<V: Element>(buffer: &DeviceBuffer<u8>) -> DenseVector {
@@ -215,13 +218,13 @@ where
     let stored = Stored::new(cx, pattern, &values);
     let full = build::<C>(cx, device, stored.matrix, Operation::NonTranspose, true);
     let kept = build::<C>(cx, device, stored.matrix, Operation::NonTranspose, false);
-    assert_eq!((full.form, kept.form), (Form::Full, expected), "{what}");
-    assert_eq!(kept.arrays.values.len(), expected.bytes(C::TYPES.a) * kept.arrays.slots, "{what}");
+    assert_eq!((full.made.form, kept.made.form), (Form::Full, expected), "{what}");
+    assert_eq!(kept.made.arrays.values.len(), expected.bytes(C::TYPES.a) * kept.made.arrays.slots, "{what}");
     assert_eq!(kept.details(), expected.describe(), "{what}");
     assert_eq!(full.workspace_bytes(), kept.workspace_bytes(), "{what}");
     let found = run::<C>(cx, &kept, pattern.rows(), &x);
     check_sums::<C>(pattern, &values, &x, &found, &what);
-    let same = full.arrays.rules == kept.arrays.rules;
+    let same = full.made.arrays.rules == kept.made.arrays.rules;
     let in_full = run::<C>(cx, &full, pattern.rows(), &x);
     check_sums::<C>(pattern, &values, &x, &in_full, &what);
     assert!(!same || bits(&found) == bits(&in_full), "{what}: other bits than in full");
@@ -281,7 +284,7 @@ fn pairs_of_slices_give_the_sums() {
         let stored = Stored::new(&cx, &pattern, &ones);
         let slices = |updates| {
             let plan = build::<F32>(&cx, &device, stored.matrix, Operation::NonTranspose, updates);
-            plan.launch.slices_of_warp
+            plan.made.launch.slices_of_warp
         };
         assert_eq!((slices(false), slices(true)), (2, 1));
     }
@@ -302,8 +305,8 @@ fn groups_of_four_have_the_bits_of_full_fp32() {
         let (doubles, singles) = (Stored::new(&cx, &pattern, &values), Stored::new(&cx, &pattern, &singles));
         let full = build::<F32F64>(&cx, &device, singles.matrix, Operation::NonTranspose, true);
         let kept = build::<F64>(&cx, &device, doubles.matrix, Operation::NonTranspose, false);
-        assert_eq!((full.form, kept.form), (Form::Full, form));
-        assert_eq!((full.arrays.rules, kept.arrays.rules.group_log2), (kept.arrays.rules, 2));
+        assert_eq!((full.made.form, kept.made.form), (Form::Full, form));
+        assert_eq!((full.made.arrays.rules, kept.made.arrays.rules.group_log2), (kept.made.arrays.rules, 2));
         let (full, kept) =
             (run::<F32F64>(&cx, &full, pattern.rows(), &x), run::<F64>(&cx, &kept, pattern.rows(), &x));
         assert!(bits(&full) == bits(&kept), "{form:?}");
@@ -323,15 +326,15 @@ fn transposes_are_narrowed() {
         let stored = Stored::new(&cx, &pattern, &values);
         let plans = [false, true]
             .map(|updates| build::<F32>(&cx, &device, stored.matrix, Operation::Transpose, updates));
-        assert_eq!(plans.each_ref().map(|plan| plan.form), [form, Form::Full]);
-        assert_eq!(plans[0].arrays.rules, plans[1].arrays.rules);
+        assert_eq!(plans.each_ref().map(|plan| plan.made.form), [form, Form::Full]);
+        assert_eq!(plans[0].made.arrays.rules, plans[1].made.arrays.rules);
         let [kept, full] = plans.each_ref().map(|plan| run::<F32>(&cx, plan, pattern.cols, &x));
         assert!(bits(&kept) == bits(&full), "{form:?}");
     }
     // Complex values are not narrowed.
     let complex = vec![num_complex::Complex64::ONE; pattern.columns.len()];
     let stored = Stored::new(&cx, &pattern, &complex);
-    assert_eq!(build::<C64>(&cx, &device, stored.matrix, Operation::Transpose, false).form, Form::Full);
+    assert_eq!(build::<C64>(&cx, &device, stored.matrix, Operation::Transpose, false).made.form, Form::Full);
 }
 
 /// Tests that new values take the form that fits them: narrower, wider, and back.
@@ -350,7 +353,7 @@ fn new_values_take_their_own_form() {
             let stored = Stored::new(&cx, &pattern, &values(form, pattern.columns.len()));
             plan.update_values(&cx, stored.matrix.values()).unwrap();
             let fresh = build::<F64>(&cx, &device, stored.matrix, Operation::NonTranspose, false);
-            assert_eq!((plan.form, fresh.form), (form, form));
+            assert_eq!((plan.made.form, fresh.made.form), (form, form));
             assert_eq!(plan.details(), form.describe());
             // The workspace must not grow, since a program has asked for its size before.
             assert_eq!(plan.workspace_bytes(), workspace);
@@ -364,7 +367,7 @@ fn new_values_take_their_own_form() {
         plan.update_values(&cx, stored.matrix.values()).unwrap();
         memory::synchronize(cx.stream).unwrap();
         let fresh = build::<F64>(&cx, &device, stored.matrix, Operation::NonTranspose, true);
-        assert_eq!(plan.form, Form::Full);
+        assert_eq!(plan.made.form, Form::Full);
         let (found, expected) =
             (run::<F64>(&cx, &plan, pattern.rows(), &x), run::<F64>(&cx, &fresh, pattern.rows(), &x));
         assert!(bits(&found) == bits(&expected));
@@ -382,8 +385,8 @@ fn padding_brings_nothing_into_y() {
         let values: Vec<C::A> = round::<C, _>(&values(form, pattern.columns.len()));
         let stored = Stored::new(cx, pattern, &values);
         let plan = build::<C>(cx, device, stored.matrix, Operation::NonTranspose, false);
-        assert_eq!(plan.form, form);
-        let heads = plan.arrays.heads.read(0, plan.arrays.heads.len()).unwrap();
+        assert_eq!(plan.made.form, form);
+        let heads = plan.made.arrays.heads.read(0, plan.made.arrays.heads.len()).unwrap();
         assert!(heads.iter().any(|head| head.flags & WIDE != 0));
         // Padding would read the first columns.
         for (bad, value) in [(0, f64::INFINITY), (pattern.columns[5000] as usize, f64::NAN)] {
@@ -459,7 +462,7 @@ fn bands_have_groups_of_their_types() {
     let pattern = Pattern::new(0, 1064, &[64; 1000], |row, entry| row + entry);
     fn group<C: Combo>(cx: &Context, device: &Arc<Device>, pattern: &Pattern, values: &[C::A]) -> usize {
         let stored = Stored::new(cx, pattern, values);
-        build::<C>(cx, device, stored.matrix, Operation::NonTranspose, true).arrays.rules.group()
+        build::<C>(cx, device, stored.matrix, Operation::NonTranspose, true).made.arrays.rules.group()
     }
     let reals = values(Form::Full, pattern.columns.len());
     assert_eq!(group::<F64>(&cx, &device, &pattern, &reals), 4);

@@ -5,10 +5,12 @@ use std::cell::Cell;
 
 use num_complex::{Complex32, Complex64};
 
+use super::super::LayoutSpmv;
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
-use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::memory::{self, DeviceBuffer, Fill};
 use crate::backend::cuda::operand::Operand;
+use crate::backend::SpmvExecutor;
 use crate::format::sell::Origin;
 use crate::format::stream::StreamLayout;
 use crate::format::testing::{allocator, TestRows};
@@ -169,7 +171,7 @@ fn compare_layouts<V: Element>(
         assert_eq!(stats.empty, empty_rows(matrix), "{what}");
         let mut found = DeviceStream::build(cx, device, &operand, &stats, V::TYPE, false, keep).unwrap();
         memory::synchronize(cx.stream).unwrap();
-        found.seal();
+        found.mark_filled();
         assert_eq!(found.slots as usize, expected.slot_count, "{what}");
         assert_eq!(found.parts, expected.part_count(), "{what}");
         same(&found.ends, &expected.ends, &format!("{what}: ends"));
@@ -241,7 +243,7 @@ fn vector<V: Element>(values: &DeviceBuffer<V>) -> DenseVector {
 
 /// Executes once and returns y.
 fn run<C: Combo>(
-    executor: &StreamSpmv,
+    executor: &LayoutSpmv<StreamSpmv>,
     scratch: &Scratch,
     (alpha, beta): (C::Acc, C::Acc),
     x: &[C::X],
@@ -280,7 +282,7 @@ where
             types: C::TYPES,
             value_updates: false,
         };
-        let build = || StreamSpmv::build(cx, device, &problem, None).unwrap();
+        let build = || LayoutSpmv::<StreamSpmv>::build(cx, device, &problem, None).unwrap();
         let executor = build();
         let scratch = Scratch::new(cx, executor.workspace_bytes());
         for (alpha, beta) in [(1.0, 0.0), (-0.7, 1.3), (0.0, 0.5), (0.0, 0.0)] {
@@ -360,7 +362,7 @@ fn voids_and_padding_bring_nothing_into_y() {
         types: F64::TYPES,
         value_updates: false,
     };
-    let executor = StreamSpmv::build(&cx, &device, &problem, None).unwrap();
+    let executor = LayoutSpmv::<StreamSpmv>::build(&cx, &device, &problem, None).unwrap();
     let scratch = Scratch::new(&cx, executor.workspace_bytes());
     for bad in [0, 1, 50, 99] {
         let mut x = vec![1.0; 100];

@@ -2,18 +2,22 @@
 //! Skipped without a device.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use bytemuck::Pod;
 
+use super::super::WindowSpmm;
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::spmm::analysis::SharedResults;
+use crate::backend::SpmmExecutor;
 use crate::format::masked_window::tests::all_rules;
 use crate::format::testing::TestMatrix;
-use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::matrix::{Compressed, DenseMatrix, SparseArrays, SparseMatrix};
 use crate::memory::{Workspace, COUNTER_BYTES};
 use crate::support::{Combo, Tf32, F32, F64};
-use crate::types::{IndexBase, IndexType, Operation};
+use crate::types::{IndexBase, IndexType, Operation, Order};
 use testkit::sequence;
 
 /// Combination of types whose values all have one type.
@@ -212,7 +216,7 @@ impl MaskedTestProduct {
             ieee: false,
         };
         let analysis = Analysis { cx, device, problem: &problem, shared: &SharedResults::new(device) };
-        let mut executor = MaskedSpmm::new(&analysis, clustered, rules).unwrap();
+        let mut executor = WindowSpmm::<MaskedTiles>::new(&analysis, clustered, rules).unwrap();
         assert_eq!(executor.details().contains("in clusters"), clustered, "{what}");
         if updated {
             executor.update_values(cx, device_values.address()).unwrap();

@@ -1,8 +1,10 @@
 //! Tests against the CPU's layout, bit for bit. Skipped without a device.
 
+use std::sync::Arc;
+
 use bytemuck::Pod;
 
-use super::super::window::number::count_windows;
+use super::super::number::count_windows;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::format::masked_window::tests::all_rules;
@@ -70,27 +72,29 @@ fn same_values<V: Pod + Element>(
     let size = size_of::<V>();
     for keep in [false, true] {
         let what = format!("{rules:?} {widths:?} {size} {keep}");
-        let found = Arrays::build(cx, device, &uploaded.rows, size, rules, keep.then_some(None)).unwrap();
-        assert_eq!(all(&found.items), expected.items[..], "{what}");
-        assert_eq!(all(&found.parts), expected.parts[..], "{what}");
+        let found =
+            Arrays::<MaskedTiles>::build(cx, device, &uploaded.rows, size, rules, keep.then_some(None))
+                .unwrap();
+        assert_eq!(all(&found.work.items), expected.items[..], "{what}");
+        assert_eq!(all(&found.work.parts), expected.parts[..], "{what}");
         assert_eq!(all(&found.columns), expected.columns[..], "{what}");
-        assert_eq!(all(&found.masks), expected.store.masks[..], "{what}");
-        assert_eq!(all(&found.starts), expected.store.starts[..], "{what}");
+        assert_eq!(all(&found.tiles.masks), expected.store.masks[..], "{what}");
+        assert_eq!(all(&found.tiles.starts), expected.store.starts[..], "{what}");
         let bytes: &[u8] = bytemuck::cast_slice(&expected.values);
         assert!(all(&found.values)[..bytes.len()] == *bytes, "{what}");
         assert_eq!(found.values.len() % PACK, 0);
         assert_eq!(found.distinct as usize, expected.distinct, "{what}");
         let cut = expected.parts.last().map_or(0, |part| part.counter + 1);
-        assert_eq!(found.cut, i64::from(cut), "{what}");
+        assert_eq!(found.work.cut, i64::from(cut), "{what}");
         assert_eq!(found.slots.is_some(), keep);
         if let Some(slots) = &found.slots {
-            assert_eq!(all(slots), expected.slots.as_ref().unwrap()[..], "{what}");
+            assert_eq!(all(&slots.slots), expected.slots.as_ref().unwrap()[..], "{what}");
         }
-        // The same values in reverse order; nothing changes if slots were not kept.
+        // The same values in reverse order, which a layout can take if it has kept slots.
         let backwards: Vec<V> = uploaded.values.iter().rev().copied().collect();
         let new = DeviceBuffer::from_slice(cx, &backwards).unwrap();
-        assert_eq!(found.refill(cx, device, new.address()).unwrap(), keep);
-        if keep {
+        if let Some(slots) = &found.slots {
+            slots.scatter(cx, device, new.address(), found.values.address()).unwrap();
             let renewed =
                 MaskedWindow::build(&allocator, &matrix.pattern(), &backwards, origin, |_| rules).unwrap();
             let bytes: &[u8] = bytemuck::cast_slice(&renewed.values);
