@@ -17,7 +17,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::backend::cuda::ONCE_WORKSPACE_BYTES;
 use crate::backend::{self, Backend};
 use crate::context::Handle;
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, Error, Result};
 use crate::matrix::check_align;
 use crate::matrix::compressed::{CSC, CSR};
 use crate::memory::{float_env, heap, Workspace, COUNTERS, COUNTER_BYTES};
@@ -150,9 +150,7 @@ impl Direct {
     /// Returns the size in bytes of the workspace that [`Self::spmm`] needs.
     fn spmm_workspace_bytes(&self, problem: &SpmmProblem) -> Result<usize> {
         let (m, _, _) = problem.a.shape_of(problem.op);
-        if m > MOST_ROWS {
-            return Err(Error::unsupported(format!("A: {m} rows of op(A) are more than {MOST_ROWS}")));
-        }
+        refuse_if!(m > MOST_ROWS, unsupported, "A: {m} rows of op(A) are more than {MOST_ROWS}");
         if !select::in_place(&problem.a, problem.op) {
             return Err(not_in_place());
         }

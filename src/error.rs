@@ -49,6 +49,31 @@ impl Error {
     }
 }
 
+/// Returns an error from the enclosing function if a condition holds. The error is named by the function of
+/// [`Error`] that creates it, with its first argument where it has one, and by the text of its message:
+/// `refuse_if!(n < 0, invalid("n"), "{n} is negative")`.
+macro_rules! refuse_if {
+    ($fault:expr, $kind:ident($first:expr), $($text:tt)+) => {
+        if $fault {
+            return Err($crate::error::Error::$kind($first, format!($($text)+)));
+        }
+    };
+    ($fault:expr, $kind:ident, $($text:tt)+) => {
+        if $fault {
+            return Err($crate::error::Error::$kind(format!($($text)+)));
+        }
+    };
+}
+pub(crate) use refuse_if;
+
+/// Returns an error from the enclosing function unless a condition holds, in the form of [`refuse_if`].
+macro_rules! require {
+    ($holds:expr, $($error:tt)+) => {
+        $crate::error::refuse_if!(!$holds, $($error)+)
+    };
+}
+pub(crate) use require;
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.status.c_name(), self.message)

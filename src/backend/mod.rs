@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use once_cell::sync::Lazy;
 
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{Lines, SparseMatrix, Structure};
 use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
@@ -160,19 +160,12 @@ static REFERENCE: Lazy<Arc<dyn Backend>> = Lazy::new(|| Arc::new(reference::Refe
 /// device 0; and without a driver, a device or kernels the host.
 pub fn open(kind: BackendKind, device: i32) -> Result<Arc<dyn Backend>> {
     let cpu = |backend: &Lazy<Arc<dyn Backend>>| {
-        if device != 0 {
-            return Err(Error::invalid("device", format!("{device}: the CPU backends have device 0 only")));
-        }
+        refuse_if!(device != 0, invalid("device"), "{device}: the CPU backends have device 0 only");
         Ok(Arc::clone(backend))
     };
     match kind {
         BackendKind::Auto => {
-            if device != 0 {
-                return Err(Error::invalid(
-                    "device",
-                    format!("{device}: TARSIA_BACKEND_AUTO takes device 0"),
-                ));
-            }
+            refuse_if!(device != 0, invalid("device"), "{device}: TARSIA_BACKEND_AUTO takes device 0");
             match cuda::open(None) {
                 Ok(backend) => Ok(backend),
                 // There is no driver, no device, or the library has no kernels.

@@ -12,7 +12,7 @@ use libc::{c_char, c_int};
 use super::enums::{tarsiaStatus_t, CEnum};
 use super::objects::{self, tarsiaHandle_t, tarsiaPlan_t};
 use crate::context::Handle;
-use crate::error::{Error, Result, Status};
+use crate::error::{refuse_if, Error, Result, Status};
 use crate::inside;
 use crate::memory::{float_env, heap, pool};
 use crate::plan::Plan;
@@ -160,12 +160,8 @@ impl<T> Out<T> {
     /// # Safety
     /// `pointer` is NULL, or valid for a write of T until the call returns.
     pub unsafe fn new(name: &str, pointer: *mut T) -> Result<Self> {
-        if pointer.is_null() {
-            return Err(Error::invalid(name, "the pointer to write the answer to is NULL"));
-        }
-        if !pointer.is_aligned() {
-            return Err(Error::invalid(name, "the pointer to write the answer to is not aligned"));
-        }
+        refuse_if!(pointer.is_null(), invalid(name), "the pointer to write the answer to is NULL");
+        refuse_if!(!pointer.is_aligned(), invalid(name), "the pointer to write the answer to is not aligned");
         Ok(Out(pointer))
     }
 

@@ -13,7 +13,7 @@ use super::enums::{tarsiaBackend_t, tarsiaLogLevel_t, tarsiaPointerMode_t, tarsi
 use super::objects::{self, pointer, tarsiaHandle_t};
 use crate::backend;
 use crate::context::{Handle, Logger};
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, Error, Result};
 use crate::memory::{float_env, heap, RawMemory, UserMemory};
 use crate::plan::PlanCache;
 use crate::types::{Address, BackendKind, LogLevel};
@@ -298,9 +298,7 @@ pub unsafe extern "C" fn tarsiaSetPlanCache(handle: tarsiaHandle_t, folder: *con
         }
         // SAFETY: the caller promises a text that ends with 0, unchanged during the call.
         let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(folder) }.to_bytes()));
-        if path.as_os_str().is_empty() {
-            return Err(Error::invalid("folder", "its path is empty"));
-        }
+        refuse_if!(path.as_os_str().is_empty(), invalid("folder"), "its path is empty");
         let cache = Arc::new(PlanCache::open(path)?);
         handle.set(|modes| modes.plan_cache = Some(cache));
         Ok(())

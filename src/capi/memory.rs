@@ -5,7 +5,7 @@ use libc::c_void;
 use super::boundary::{guard_handle, out};
 use super::enums::tarsiaStatus_t;
 use super::objects::tarsiaHandle_t;
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, Error, Result};
 use crate::types::Address;
 
 /// Allocates bytes bytes of the backend's memory, aligned to at least 256 bytes
@@ -47,15 +47,13 @@ pub unsafe extern "C" fn tarsiaFree(handle: tarsiaHandle_t, ptr: *mut c_void) ->
 }
 
 fn check_copy(dst: *mut c_void, src: *const c_void, bytes: usize) -> Result<(Address, Address)> {
-    if bytes > 0 && dst.is_null() {
-        return Err(Error::invalid("dst", "the pointer is NULL"));
-    }
-    if bytes > 0 && src.is_null() {
-        return Err(Error::invalid("src", "the pointer is NULL"));
-    }
-    if bytes > isize::MAX as usize {
-        return Err(Error::invalid("bytes", format!("{bytes} bytes are more than memory can address")));
-    }
+    refuse_if!(bytes > 0 && dst.is_null(), invalid("dst"), "the pointer is NULL");
+    refuse_if!(bytes > 0 && src.is_null(), invalid("src"), "the pointer is NULL");
+    refuse_if!(
+        bytes > isize::MAX as usize,
+        invalid("bytes"),
+        "{bytes} bytes are more than memory can address"
+    );
     Ok((Address::new(dst), Address::new(src)))
 }
 

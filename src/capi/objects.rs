@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::{Mutex, RwLock};
 
 use crate::context::Handle;
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, Error, Result};
 use crate::matrix::tiles::TileMatrix;
 use crate::matrix::{compressed, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
 use crate::memory::heap;
@@ -103,12 +103,11 @@ impl<T: Clone> Registry<T> {
             Some(number) => number,
             None => {
                 let number = unused.count;
-                if number >> SLOT_BITS != 0 {
-                    return Err(Error::new(
-                        crate::error::Status::InsufficientResources,
-                        "2^28 objects of this kind are alive: destroy some",
-                    ));
-                }
+                refuse_if!(
+                    number >> SLOT_BITS != 0,
+                    new(crate::error::Status::InsufficientResources),
+                    "2^28 objects of this kind are alive: destroy some"
+                );
                 self.make(number)?;
                 // Reserves the room to free this slot later, so that destroy cannot fail.
                 unused.free.try_reserve(number + 1).map_err(|_| Error::out_of_memory(size_of::<usize>()))?;

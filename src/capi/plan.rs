@@ -7,7 +7,7 @@ use libc::{c_char, c_int, c_void};
 use super::boundary::{check_enum, cut, guard, guard_handle, live_plan, out};
 use super::enums::{tarsiaEffort_t, tarsiaLayout_t, tarsiaOpKind_t, tarsiaReorder_t, tarsiaStatus_t};
 use super::objects::{self, tarsiaHandle_t, tarsiaPlan_t};
-use crate::error::{Error, Result, Status};
+use crate::error::{refuse_if, Error, Result, Status};
 use crate::memory::heap;
 use crate::plan::Info;
 use crate::types::{Address, OpKind};
@@ -79,9 +79,7 @@ pub extern "C" fn tarsiaPlan_setBlockDims(
 ) -> tarsiaStatus_t {
     guard(|| {
         let plan = live_plan(plan)?;
-        if plan.kind() != OpKind::Spmm {
-            return Err(Error::invalid("plan", "blocks are for SpMM"));
-        }
+        refuse_if!(plan.kind() != OpKind::Spmm, invalid("plan"), "blocks are for SpMM");
         let width = match (rowBlockDim, colBlockDim) {
             (0, 0) => None,
             (16, 8 | 16) => Some(colBlockDim as usize),
@@ -172,9 +170,7 @@ pub extern "C" fn tarsiaPlan_setValuesInPlace(plan: tarsiaPlan_t, valuesInPlace:
 pub extern "C" fn tarsiaPlan_setExpectedExecutes(plan: tarsiaPlan_t, executes: i64) -> tarsiaStatus_t {
     guard(|| {
         let plan = live_plan(plan)?;
-        if executes < 0 {
-            return Err(Error::invalid("executes", format!("{executes} is negative")));
-        }
+        refuse_if!(executes < 0, invalid("executes"), "{executes} is negative");
         plan.set(|settings| settings.expected_executes = executes)
     })
 }
@@ -354,9 +350,7 @@ pub unsafe extern "C" fn tarsiaPlan_workspaceSize(
     guard(|| {
         let plan = live_plan(plan)?;
         let out = out!(bytes);
-        if n < 0 {
-            return Err(Error::invalid("n", format!("{n} is negative")));
-        }
+        refuse_if!(n < 0, invalid("n"), "{n} is negative");
         out.set(plan.workspace_bytes(n)?)
     })
 }
@@ -530,12 +524,11 @@ pub unsafe extern "C" fn tarsiaPlan_getInfo(
         // SAFETY: not NULL, aligned; the caller promises that structSize is set.
         let size = unsafe { info.cast::<usize>().read() };
         let field = std::mem::size_of::<usize>();
-        if !(field..=1 << 16).contains(&size) {
-            return Err(Error::invalid(
-                "info",
-                format!("structSize is {size}; set it to sizeof(tarsiaPlanInfo_t) before the call"),
-            ));
-        }
+        refuse_if!(
+            !(field..=1 << 16).contains(&size),
+            invalid("info"),
+            "structSize is {size}; set it to sizeof(tarsiaPlanInfo_t) before the call"
+        );
         let mut facts = tarsiaPlanInfo_t::from(&plan.info()?);
         facts.structSize = size;
         let ours = std::mem::size_of::<tarsiaPlanInfo_t>();

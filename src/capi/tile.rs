@@ -10,7 +10,7 @@ use super::objects::{
     Sparse,
 };
 use crate::context::Handle;
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, Error, Result};
 use crate::matrix::tiles::TileMatrix;
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::operation::check_writable;
@@ -144,17 +144,14 @@ pub unsafe extern "C" fn tarsiaSparseToTile(
             DataType::R16F | DataType::R16BF => DataType::R32F,
             other => other,
         };
-        if shape.value_type != sums {
-            return Err(Error::invalid(
-                "B",
-                format!(
-                    "its values are {}, those of tiles of a {} matrix are {}",
-                    shape.value_type.short(),
-                    a.value_type().short(),
-                    sums.short()
-                ),
-            ));
-        }
+        refuse_if!(
+            shape.value_type != sums,
+            invalid("B"),
+            "its values are {}, those of tiles of a {} matrix are {}",
+            shape.value_type.short(),
+            a.value_type().short(),
+            sums.short()
+        );
         let backend = handle.backend();
         backend.require_blocking(handle.stream(), "tarsiaSparseToTile")?;
         b.fill(&handle.context(), |cx| backend.make_tiles(cx, &a))

@@ -172,8 +172,7 @@ impl<V: Element> StreamLayout<V> {
     /// Builds the layout of a valid pattern of rows, with `values` in its order. There may be at most 2^31 −
     /// 1 rows and 2^32 columns.
     ///
-    /// Cost: O(nnz + rows), reading columns and values once (columns of wide tiles twice), and 8 bytes per
-    /// row of temporary memory.
+    /// Cost: O(nnz + rows), reading values once and columns twice, and 8 bytes per row of temporary memory.
     pub fn build<I: Index, J: Index>(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, I, J>,
@@ -210,19 +209,16 @@ impl<V: Element> StreamLayout<V> {
             positions: SlotPositions::Dropped,
             entries: pattern.indices.len(),
         };
-        let source = fill::Source { pattern, starts: &starts, tile: Self::TILE };
-        out.fill(&source, values);
-        out.fill_highs(allocator, &source)?;
+        let in_order = origin.positions.is_none() && empty_rows == 0;
+        let kept = if origin.keep && !in_order { slots } else { 0 };
+        let mut positions = Buffer::<i64>::zeroed(allocator, kept)?;
+        out.fill(allocator, (pattern, &starts), values, origin, &mut positions)?;
         out.link(allocator, &starts)?;
-        if origin.keep {
-            out.positions = if origin.positions.is_none() && empty_rows == 0 {
-                SlotPositions::Identity
-            } else {
-                let mut positions = Buffer::<i64>::zeroed(allocator, slots)?;
-                source.fill_positions(origin.positions, &mut positions);
-                SlotPositions::Kept(positions)
-            };
-        }
+        out.positions = match origin.keep {
+            false => SlotPositions::Dropped,
+            true if in_order => SlotPositions::Identity,
+            true => SlotPositions::Kept(positions),
+        };
         Ok(out)
     }
 

@@ -260,6 +260,36 @@ impl TilePattern {
         }
     }
 
+    /// Fills `values`, one for each entry, by rows of tiles in parallel. `fill` gets the number of a row of
+    /// tiles, the number of its tile in each column of tiles, and the values of its entries; `weight` returns
+    /// its work.
+    pub fn fill_rows<T: Send>(
+        &self,
+        allocator: &Arc<Allocator>,
+        mut values: &mut [T],
+        weight: impl Fn(usize) -> usize,
+        fill: impl Fn(usize, &[u64], &mut [T]) + Sync,
+    ) -> Result<()> {
+        let (shares, tile_cols) = (shares(self.tile_rows(), weight), self.tile_cols());
+        let mut tables = Buffer::<u64>::zeroed(allocator, tile_cols.saturating_mul(shares.len()))?;
+        let mut rest = &mut tables[..];
+        let part = |rows: &Range<usize>| {
+            let entries = self.entries(rows.end - 1).end - self.entries(rows.start).start;
+            (rows.clone(), cut(&mut rest, tile_cols), cut(&mut values, entries))
+        };
+        let mut parts: Vec<_> = shares.iter().map(part).collect();
+        pieces::for_each(pieces::each(&mut parts), |_, (rows, tiles_of, values)| {
+            let mut values = &mut values[..];
+            for row in rows.clone() {
+                for tile in self.tiles(row) {
+                    tiles_of[self.columns[tile] as usize] = tile as u64;
+                }
+                fill(row, tiles_of, cut(&mut values, self.entries(row).len()));
+            }
+        });
+        Ok(())
+    }
+
     /// Returns the row offsets that the matrix has in CSR.
     pub fn row_offsets(&self, allocator: &Arc<Allocator>) -> Result<Buffer<i64>> {
         let mut offsets = Buffer::<i64>::zeroed(allocator, self.row_count + 1)?;
@@ -323,40 +353,22 @@ impl<T: Accumulator> TileLayout<T> {
         values: &[V],
     ) -> Result<()> {
         let (pattern, rows) = (&self.pattern, CsrRows(matrix));
-        let shares = shares(pattern.tile_rows(), |row| rows.weight(row));
-        let tile_cols = pattern.tile_cols();
-        let mut tiles_of = Buffer::<u64>::zeroed(allocator, tile_cols.saturating_mul(shares.len()))?;
-        struct TileShare<'a, T>(Range<usize>, &'a mut [u64], &'a mut [T]);
-        let (mut rest, mut places) = (&mut tiles_of[..], &mut self.values[..]);
-        let part = |range: &Range<usize>| {
-            let entries = pattern.starts[pattern.rows[range.end] as usize]
-                - pattern.starts[pattern.rows[range.start] as usize];
-            TileShare(range.clone(), cut(&mut rest, tile_cols), cut(&mut places, entries as usize))
-        };
-        let mut parts: Vec<_> = shares.iter().map(part).collect();
-        let fill = |TileShare(range, tiles_of, places): &mut TileShare<T>| {
-            let shift = pattern.entries(range.start).start;
-            for row in range.clone() {
-                for tile in pattern.tiles(row) {
-                    tiles_of[pattern.columns[tile] as usize] = tile as u64;
-                }
-                let own = pattern.entries(row);
-                let twice = own.len() != rows.weight(row);
-                if twice {
-                    places[own.start - shift..own.end - shift].fill(T::ZERO);
-                }
-                for (row, at) in rows.positions(row) {
-                    let column = matrix.index(at);
-                    let tile = tiles_of[column / SIDE] as usize;
-                    let place = pattern.position(tile, row) + before(pattern.mask(tile, row), column % SIDE);
-                    let value = values[at].widen();
-                    let place = &mut places[place - shift];
-                    *place = if twice { *place + value } else { value };
-                }
+        let weight = |row: usize| rows.weight(row);
+        pattern.fill_rows(allocator, &mut self.values, weight, |row, tiles_of, places| {
+            let own = pattern.entries(row);
+            let twice = own.len() != rows.weight(row);
+            if twice {
+                places.fill(T::ZERO);
             }
-        };
-        pieces::for_each(pieces::each(&mut parts), |_, part| fill(part));
-        Ok(())
+            for (row, at) in rows.positions(row) {
+                let column = matrix.index(at);
+                let tile = tiles_of[column / SIDE] as usize;
+                let place = pattern.position(tile, row) + before(pattern.mask(tile, row), column % SIDE);
+                let value = values[at].widen();
+                let place = &mut places[place - own.start];
+                *place = if twice { *place + value } else { value };
+            }
+        })
     }
 
     /// Inverse of [`TileLayout::build`]: calls f(row, column, value) for the entries, by row and column.

@@ -3,7 +3,7 @@
 
 use super::compressed::{self, Compressed, Pattern};
 use super::{check_extent, Entries, Structure};
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, Error, Result};
 use crate::types::{Address, DataType, Index, IndexBase, IndexType, Order};
 
 /// Borrowed arrays of a BSR matrix.
@@ -72,9 +72,7 @@ impl Bsr {
     /// Checks everything that can be checked without reading the arrays.
     pub fn check(&self) -> Result<()> {
         for (name, block) in [("rowBlockSize", self.row_block), ("colBlockSize", self.col_block)] {
-            if block < 1 {
-                return Err(Error::invalid(name, format!("{block} is less than 1")));
-            }
+            refuse_if!(block < 1, invalid(name), "{block} is less than 1");
         }
         self.pattern().check(&compressed::BSR)?;
         let area = self.row_block.checked_mul(self.col_block);

@@ -84,11 +84,6 @@ impl Compressed {
         check_room(names.nnz, self.nnz, (self.major, self.minor))?;
         check_extent(names.major, self.major.saturating_add(1), self.offset_type.size())?;
         check_extent(names.nnz, self.nnz, self.value_type.size().max(self.index_type.size()))?;
-        self.check_pointers(names)
-    }
-
-    /// Checks the alignment of the arrays.
-    pub fn check_pointers(&self, names: &Names) -> Result<()> {
         check_align(names.offsets, self.offsets, self.offset_type.size())?;
         check_align(names.indices, self.indices, self.index_type.size())?;
         check_align("values", self.values, self.value_type.align())

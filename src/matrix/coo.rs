@@ -40,11 +40,6 @@ impl Coo {
         check_not_negative("nnz", self.nnz)?;
         check_room("nnz", self.nnz, (self.rows, self.cols))?;
         check_extent("nnz", self.nnz, self.value_type.size().max(self.index_type.size()))?;
-        self.check_pointers()
-    }
-
-    /// Checks the alignment of the arrays.
-    pub fn check_pointers(&self) -> Result<()> {
         check_align("rowInd", self.row_indices, self.index_type.size())?;
         check_align("colInd", self.col_indices, self.index_type.size())?;
         check_align("values", self.values, self.value_type.align())

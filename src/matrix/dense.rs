@@ -18,6 +18,11 @@ pub struct Lines {
 }
 
 impl Lines {
+    /// Creates one line of these bytes.
+    pub fn one(address: Address, bytes: usize) -> Self {
+        Lines { address, bytes, distance: bytes, count: 1 }
+    }
+
     /// Returns a normal form of the same memory: lines without gaps are one line, and the distance of a
     /// single line is its length.
     fn simplest(self) -> Self {
@@ -101,8 +106,7 @@ impl DenseVector {
 
     /// Returns the memory of its elements.
     pub fn lines(&self) -> Lines {
-        let bytes = self.len as usize * self.value_type.size();
-        Lines { address: self.values, bytes, distance: bytes, count: 1 }
+        Lines::one(self.values, self.len as usize * self.value_type.size())
     }
 }
 

@@ -12,7 +12,7 @@ pub mod fingerprint;
 pub(crate) mod testing;
 pub mod tiles;
 
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, Error, Result};
 use crate::memory::pool;
 use crate::types::{Address, DataType, Format, Index, IndexBase, IndexType, Operation};
 
@@ -193,11 +193,7 @@ impl SparseMatrix {
     /// Returns the name of the user's array that has a byte in common with these lines, if any; `None` for
     /// tiles.
     pub fn array_in(&self, lines: &Lines) -> Option<&'static str> {
-        let is_in = |array: &Array| {
-            let bytes = array.count as usize * array.size;
-            let of_array = Lines { address: array.address, bytes, distance: bytes, count: 1 };
-            !array.address.is_null() && bytes > 0 && lines.overlaps(&of_array)
-        };
+        let is_in = |array: &Array| lines.overlaps(&array.lines());
         self.user_arrays()?.into_iter().find(is_in).map(|array| array.name)
     }
 
@@ -232,6 +228,12 @@ pub struct Array {
 }
 
 impl Array {
+    /// Returns the array's bytes; there are none at a NULL pointer. The check of the descriptor has found that
+    /// their number does not overflow.
+    pub fn lines(&self) -> Lines {
+        Lines::one(self.address, if self.address.is_null() { 0 } else { self.count as usize * self.size })
+    }
+
     /// Returns the number of elements that are read.
     pub fn read(&self) -> i64 {
         if self.needed {
@@ -295,9 +297,7 @@ pub(crate) fn no_arrays(name: &str) -> Error {
 }
 
 pub(crate) fn check_not_negative(name: &str, value: i64) -> Result<()> {
-    if value < 0 {
-        return Err(Error::invalid(name, format!("{value} is negative")));
-    }
+    refuse_if!(value < 0, invalid(name), "{value} is negative");
     Ok(())
 }
 
@@ -312,16 +312,13 @@ pub(crate) fn check_room(name: &str, nnz: i64, extents: (i64, i64)) -> Result<()
 pub(crate) fn check_dimension(name: &str, value: i64, index: IndexType, base: IndexBase) -> Result<()> {
     check_not_negative(name, value)?;
     let most = index.max() - base.code() as i64;
-    if value > most {
-        return Err(Error::invalid(
-            name,
-            format!(
-                "{value} is more than {}-bit indices of base {} can number ({most})",
-                8 * index.size(),
-                base.code()
-            ),
-        ));
-    }
+    refuse_if!(
+        value > most,
+        invalid(name),
+        "{value} is more than {}-bit indices of base {} can number ({most})",
+        8 * index.size(),
+        base.code()
+    );
     Ok(())
 }
 
@@ -342,15 +339,12 @@ pub(crate) fn check_value_type(name: &str, value: DataType) -> Result<()> {
 }
 
 pub(crate) fn check_align(name: &str, address: Address, align: usize) -> Result<()> {
-    if !address.is_aligned(align) {
-        return Err(Error::invalid(
-            name,
-            format!(
-                "the pointer {:#x} is not a multiple of {align} bytes, to which its elements must be aligned",
-                address.value()
-            ),
-        ));
-    }
+    refuse_if!(
+        !address.is_aligned(align),
+        invalid(name),
+        "the pointer {:#x} is not a multiple of {align} bytes, to which its elements must be aligned",
+        address.value()
+    );
     Ok(())
 }
 
@@ -360,11 +354,6 @@ pub(crate) fn check_extent(name: &str, count: i64, size: usize) -> Result<()> {
         .ok()
         .and_then(|n| n.checked_mul(size))
         .is_some_and(|b| b <= isize::MAX as usize);
-    if !fits {
-        return Err(Error::invalid(
-            name,
-            format!("{count} elements of {size} bytes are more than memory can address"),
-        ));
-    }
+    refuse_if!(!fits, invalid(name), "{count} elements of {size} bytes are more than memory can address");
     Ok(())
 }

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, require, Error, Result};
 use crate::matrix::{check_not_negative, SparseArrays, SparseMatrix, TileShape};
-use crate::memory::{Allocator, Context};
-use crate::types::{BackendKind, DataType};
+use crate::memory::{Allocator, Buffer, Context};
+use crate::types::{BackendKind, DataType, Index};
 
 /// Contents of a matrix in tiles, in memory of the backend that made them.
 pub struct Tiles {
@@ -28,6 +28,32 @@ impl Tiles {
     /// Returns a descriptor of the matrix, which has no arrays.
     pub fn matrix(&self) -> SparseMatrix {
         SparseMatrix { arrays: SparseArrays::Tile(self.shape), writable: true, temporary: false }
+    }
+}
+
+/// A matrix in arrays that the library owns: CSR, or CSC if it is by columns, with 64-bit offsets and indices J.
+#[derive(Debug)]
+pub struct Plain<J: Index> {
+    /// Descriptor of the arrays below.
+    pub matrix: SparseMatrix,
+    /// Offsets, in `matrix`.
+    pub offsets: Buffer<i64>,
+    /// Indices, in `matrix`.
+    pub indices: Buffer<J>,
+    /// The buffer owns the values of `matrix`.
+    _values: Buffer<u64>,
+}
+
+impl<J: Index> Plain<J> {
+    /// Allocates zeroed arrays for a matrix of this shape.
+    pub fn room(cx: &Context, shape: &TileShape) -> Result<Self> {
+        let major = if shape.by_columns { shape.cols } else { shape.rows };
+        let offsets = Buffer::<i64>::zeroed(&cx.allocator, major as usize + 1)?;
+        let indices = Buffer::<J>::zeroed(&cx.allocator, shape.nnz as usize)?;
+        let words = (shape.nnz as usize).saturating_mul(shape.value_type.size()).div_ceil(8);
+        let values = Buffer::<u64>::zeroed(&cx.allocator, words)?;
+        let matrix = shape.in_arrays(offsets.address(), (indices.address(), J::TYPE), values.address());
+        Ok(Plain { matrix, offsets, indices, _values: values })
     }
 }
 
@@ -61,12 +87,11 @@ impl TileMatrix {
     ) -> Result<Self> {
         for (name, extent) in [("rows", rows), ("cols", cols)] {
             check_not_negative(name, extent)?;
-            if i32::try_from(extent).is_err() {
-                return Err(Error::invalid(
-                    name,
-                    format!("{extent} is more than tiles can number (2^31 - 1)"),
-                ));
-            }
+            refuse_if!(
+                i32::try_from(extent).is_err(),
+                invalid(name),
+                "{extent} is more than tiles can number (2^31 - 1)"
+            );
         }
         if !matches!(value_type, DataType::R32F | DataType::R64F | DataType::C32F | DataType::C64F) {
             return Err(Error::unsupported(format!(
@@ -113,18 +138,15 @@ impl TileMatrix {
 
     /// Returns an error if the matrix belongs to another backend or device.
     pub fn require_backend(&self, name: &str, backend: BackendKind, device: i32) -> Result<()> {
-        if (self.backend, self.device) == (backend, device) {
-            return Ok(());
-        }
-        Err(Error::invalid(
-            name,
-            format!(
-                "it is of {} device {}, the handle of {} device {device}",
-                self.backend.c_name(),
-                self.device,
-                backend.c_name()
-            ),
-        ))
+        require!(
+            (self.backend, self.device) == (backend, device),
+            invalid(name),
+            "it is of {} device {}, the handle of {} device {device}",
+            self.backend.c_name(),
+            self.device,
+            backend.c_name()
+        );
+        Ok(())
     }
 }
 

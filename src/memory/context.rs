@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Allocator;
-use crate::error::{Error, Result};
+use crate::error::{require, Result};
 use crate::types::{Address, PointerMode};
 
 /// Context of a call, taken from its handle: where it runs and with which memory.
@@ -48,17 +48,14 @@ impl Workspace {
 
     /// Returns an error if the workspace has less than `needed` bytes.
     pub fn require(&self, needed: usize) -> Result<()> {
-        if self.bytes >= needed {
-            return Ok(());
-        }
-        Err(Error::new(
-            crate::error::Status::InsufficientResources,
-            format!(
-                "handle: its workspace has {} bytes and this call needs {needed}; tarsiaPlan_prepare makes what \
-                 SpMV and SpMM of nHint columns need, for more give tarsiaSetWorkspace what \
-                 tarsiaPlan_workspaceSize says",
-                self.bytes
-            ),
-        ))
+        require!(
+            self.bytes >= needed,
+            new(crate::error::Status::InsufficientResources),
+            "handle: its workspace has {} bytes and this call needs {needed}; tarsiaPlan_prepare makes what \
+             SpMV and SpMM of nHint columns need, for more give tarsiaSetWorkspace what \
+             tarsiaPlan_workspaceSize says",
+            self.bytes
+        );
+        Ok(())
     }
 }

@@ -12,7 +12,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::error::{Error, Result, Status};
+use crate::error::{refuse_if, Error, Result, Status};
 
 /// Largest request that the reserve serves, in bytes.
 pub const LARGEST: usize = 4096;
@@ -116,12 +116,11 @@ impl Reserve {
 /// Returns `ALLOC_FAILED` while more than half of the reserve is in use. For calls that make objects that
 /// outlive them.
 pub fn check() -> Result<()> {
-    if HEAP.0.is_low() {
-        return Err(Error::new(
-            Status::AllocFailed,
-            "the system has no memory left, not even for small objects",
-        ));
-    }
+    refuse_if!(
+        HEAP.0.is_low(),
+        new(Status::AllocFailed),
+        "the system has no memory left, not even for small objects"
+    );
     Ok(())
 }
 

@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 
 use in_flight::Pending;
 
-use crate::error::{Error, Result, Status};
+use crate::error::{refuse_if, require, Error, Result, Status};
 use crate::types::{Address, ComputeType, DataType};
 
 pub use context::{Context, Workspace, COUNTERS, COUNTER_BYTES, SLOTS};
@@ -135,12 +135,7 @@ impl RawMemory for UserMemory {
         let out = float_env::callback(|| unsafe {
             (self.alloc)(self.ctx.as_mut_ptr(), bytes, stream.as_mut_ptr())
         });
-        if out.is_null() {
-            return Err(Error::new(
-                Status::AllocFailed,
-                format!("the user's allocator gave no {bytes} bytes"),
-            ));
-        }
+        refuse_if!(out.is_null(), new(Status::AllocFailed), "the user's allocator gave no {bytes} bytes");
         let address = Address::new(out);
         if !address.is_aligned(ALLOCATOR_ALIGNMENT) {
             self.release(address, bytes, stream);
@@ -163,14 +158,14 @@ impl RawMemory for UserMemory {
     }
 
     fn check_release(&self, pending: &Pending) -> Result<()> {
-        if pending.graphs_are_gone_soon() {
-            return Ok(());
-        }
-        Err(Error::state(
+        require!(
+            pending.graphs_are_gone_soon(),
+            state,
             "graphs that have captured calls with it are alive or still run, and memory of \
              tarsiaSetAllocator's functions cannot be kept for them: destroy them and wait for their last \
-             launch first",
-        ))
+             launch first"
+        );
+        Ok(())
     }
 
     fn prepare_release(&self, stream: Address, pending: &Pending) -> Result<()> {
@@ -259,15 +254,12 @@ impl Allocator {
         }
         let live = self.live.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let claim = Claim(&self.live, bytes);
-        if live > self.limit {
-            return Err(Error::new(
-                Status::InsufficientResources,
-                format!(
-                    "memoryLimit: {live} bytes are needed at this point and the limit is {} bytes",
-                    self.limit
-                ),
-            ));
-        }
+        refuse_if!(
+            live > self.limit,
+            new(Status::InsufficientResources),
+            "memoryLimit: {live} bytes are needed at this point and the limit is {} bytes",
+            self.limit
+        );
         let address = self.memory.allocate(bytes, self.stream)?;
         std::mem::forget(claim);
         self.peak.fetch_max(live, Ordering::Relaxed);
@@ -520,15 +512,13 @@ pub unsafe fn open_mut<'a, T: Pod>(name: &str, address: Address, len: usize) -> 
 }
 
 fn check_open<T>(name: &str, address: Address, len: usize) -> Result<()> {
-    if address.is_null() {
-        return Err(Error::invalid(name, "the pointer is NULL"));
-    }
-    if !address.is_aligned(std::mem::align_of::<T>()) {
-        return Err(Error::invalid(
-            name,
-            format!("the pointer is not aligned to {} bytes", std::mem::align_of::<T>()),
-        ));
-    }
+    refuse_if!(address.is_null(), invalid(name), "the pointer is NULL");
+    refuse_if!(
+        !address.is_aligned(std::mem::align_of::<T>()),
+        invalid(name),
+        "the pointer is not aligned to {} bytes",
+        std::mem::align_of::<T>()
+    );
     match len.checked_mul(std::mem::size_of::<T>()) {
         Some(bytes) if bytes <= isize::MAX as usize => Ok(()),
         _ => Err(Error::invalid(name, format!("{len} elements are more than memory can address"))),
@@ -556,9 +546,7 @@ pub unsafe fn is_zero(name: &str, compute: ComputeType, address: Address) -> Res
 /// # Safety
 /// `address` is NULL or holds one T in host memory; it need not be aligned.
 pub unsafe fn read_scalar<T: Pod>(name: &str, address: Address) -> Result<T> {
-    if address.is_null() {
-        return Err(Error::invalid(name, "the pointer is NULL"));
-    }
+    refuse_if!(address.is_null(), invalid(name), "the pointer is NULL");
     // SAFETY: the caller's promise.
     Ok(unsafe { std::ptr::read_unaligned(address.as_ptr()) })
 }

@@ -19,7 +19,7 @@ pub use self::spmm::{Spmm, SpmmBackend, SpmmExecutor};
 pub use self::spmv::{Spmv, SpmvBackend, SpmvExecutor};
 use crate::algorithm::{Algorithm, Query, Row};
 use crate::backend::Backend;
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, require, Error, Result};
 use crate::matrix::{Lines, SparseMatrix};
 use crate::memory::{Allocator, Context};
 use crate::reorder::KeptOrder;
@@ -448,16 +448,13 @@ fn of_factor(mut error: Error, name: &str) -> Error {
 /// are read.
 fn check_scalars(compute: ComputeType, (alpha, beta): ScalarsAt, name: &str, result: &Lines) -> Result<()> {
     for (scalar, address) in [("alpha", alpha), ("beta", beta)] {
-        if address.is_null() {
-            return Err(Error::invalid(scalar, "the pointer is NULL"));
-        }
+        refuse_if!(address.is_null(), invalid(scalar), "the pointer is NULL");
         let bytes = compute.scalar().size();
-        if result.overlaps(&Lines { address, bytes, distance: bytes, count: 1 }) {
-            return Err(Error::invalid(
-                scalar,
-                format!("it lies in {name}, which may be written before it is read"),
-            ));
-        }
+        refuse_if!(
+            result.overlaps(&Lines::one(address, bytes)),
+            invalid(scalar),
+            "it lies in {name}, which may be written before it is read"
+        );
     }
     Ok(())
 }
@@ -476,15 +473,13 @@ fn check_apart(name: &str, result: &Lines, a: &SparseMatrix) -> Result<()> {
 /// Checks that new values are there, and that a self-contained plan has kept the map from the user's values
 /// to its own, since it cannot read the pattern any more. The plan has checked their alignment.
 fn check_new_values(name: &str, a: &SparseMatrix, values: Address, value_updates: bool) -> Result<()> {
-    if values.is_null() && a.shape().2 > 0 {
-        return Err(Error::invalid(name, "the pointer is NULL"));
-    }
-    if a.temporary && !value_updates {
-        return Err(Error::state(
-            "plan: it is self-contained (tarsiaPlan_setSelfContained), so that new values need \
-             tarsiaPlan_setValueUpdates(plan, 1) before analysis",
-        ));
-    }
+    refuse_if!(values.is_null() && a.shape().2 > 0, invalid(name), "the pointer is NULL");
+    refuse_if!(
+        a.temporary && !value_updates,
+        state,
+        "plan: it is self-contained (tarsiaPlan_setSelfContained), so that new values need \
+         tarsiaPlan_setValueUpdates(plan, 1) before analysis"
+    );
     Ok(())
 }
 
@@ -508,10 +503,8 @@ fn check_shape(name: &str, (rows, cols): (i64, i64), (m, n): (i64, i64)) -> Resu
 
 /// Checks that a result is not in const arrays; `by` is the function that makes descriptors of those.
 pub fn check_writable(name: &str, writable: bool, by: &str) -> Result<()> {
-    match writable {
-        true => Ok(()),
-        false => Err(Error::invalid(name, format!("it was made by {by} and cannot be written"))),
-    }
+    require!(writable, invalid(name), "it was made by {by} and cannot be written");
+    Ok(())
 }
 
 /// Checks that the values of an operand have the type that the plan was created for.

@@ -1,7 +1,6 @@
 //! SpGEMM: C = alpha · op(A) · op(B), all sparse. `symbolic` counts C's entries, the caller allocates C,
 //! `numeric` writes it.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::arguments::{self, PlanArguments};
@@ -11,9 +10,9 @@ use super::{
 };
 use crate::algorithm::{Algorithm, Row};
 use crate::backend::LayoutInfo;
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, Error, Result};
 use crate::matrix::tiles::{Contents, TileFactors, TileMatrix, Tiles};
-use crate::matrix::{Array, Lines, SparseMatrix};
+use crate::matrix::{Lines, SparseMatrix};
 use crate::memory::{Allocator, Context};
 use crate::problem::SpgemmProblem;
 use crate::select::{self, in_place, roofline, Choice, SpgemmInspection};
@@ -348,21 +347,18 @@ impl Planned<Spgemm> {
         }
         let (rows, cols, nnz_c) = c.shape();
         check_shape("C", (rows, cols), self.shape_c())?;
-        if nnz_c != nnz {
-            return Err(Error::invalid(
-                "C",
-                format!(
-                    "it has room for {nnz_c} entries, expected the {nnz} that tarsiaSpGEMM_symbolic counted"
-                ),
-            ));
-        }
+        refuse_if!(
+            nnz_c != nnz,
+            invalid("C"),
+            "it has room for {nnz_c} entries, expected the {nnz} that tarsiaSpGEMM_symbolic counted"
+        );
         check_type("C", c.value_type(), self.problem.types.y)?;
         c.require_arrays("C")?;
         // The memory of factors that may have been freed may now belong to C.
         let factors = [("A", &self.problem.a), ("B", &self.problem.b)];
         check_overlap(c, factors.into_iter().filter(|(_, factor)| !factor.temporary))?;
         let bytes = self.problem.types.compute.scalar().size();
-        let scalar = Lines { address: alpha, bytes, distance: bytes, count: 1 };
+        let scalar = Lines::one(alpha, bytes);
         if let (false, Some(array)) = (alpha.is_null(), c.array_in(&scalar)) {
             let reason = format!("it lies in the {array} of C, which may be written before it is read");
             return Err(Error::invalid("alpha", reason));
@@ -403,12 +399,11 @@ impl Planned<Spgemm> {
     ) -> Result<()> {
         let in_tiles = self.more.tiles.each_ref().map(Option::is_some);
         for (given, in_tiles, name) in [(a, in_tiles[0], a_name), (b, in_tiles[1], b_name)] {
-            if in_tiles && !given.is_null() {
-                return Err(Error::invalid(
-                    name,
-                    "the matrix is in tiles: NULL takes the values that it has",
-                ));
-            }
+            refuse_if!(
+                in_tiles && !given.is_null(),
+                invalid(name),
+                "the matrix is in tiles: NULL takes the values that it has"
+            );
         }
         let problem = &mut self.problem;
         let none = a.is_null() && b.is_null() && in_tiles == [false, false];
@@ -449,43 +444,22 @@ impl Planned<Spgemm> {
     }
 }
 
-/// An array of a matrix: the name of its argument and its byte range.
-type Extent = (&'static str, Range<usize>);
-
-/// Returns the arrays of a matrix; `None` if it is in tiles.
-fn extents(matrix: &SparseMatrix) -> Option<[Extent; 3]> {
-    let extent = |Array { name, address, count, size, .. }| {
-        let start = address.value();
-        // An array without elements may be NULL; creation has checked that the size does not overflow.
-        (name, start..if address.is_null() { start } else { start + count as usize * size })
-    };
-    matrix.user_arrays().map(|arrays| arrays.map(extent))
-}
-
 /// Checks that C's arrays share no memory with each other nor with those of the factors.
 fn check_overlap<'a>(
     c: &SparseMatrix,
     factors: impl Iterator<Item = (&'a str, &'a SparseMatrix)> + Clone,
 ) -> Result<()> {
-    let Some(mine) = extents(c) else {
-        return Ok(());
-    };
-    let shared = |x: &Extent, others: &[Extent]| -> Option<&'static str> {
-        let overlap =
-            |y: &&Extent| !x.1.is_empty() && !y.1.is_empty() && x.1.start < y.1.end && y.1.start < x.1.end;
-        others.iter().find(overlap).map(|other| other.0)
-    };
-    for (at, array) in mine.iter().enumerate() {
-        if let Some(other) = shared(array, &mine[..at]) {
-            return Err(Error::invalid("C", format!("its {} share memory with its {other}", array.0)));
+    let arrays = c.user_arrays();
+    let arrays = arrays.as_ref().map_or(&[][..], |arrays| &arrays[..]);
+    for (at, array) in arrays.iter().enumerate() {
+        let (name, lines) = (array.name, array.lines());
+        if let Some(other) = arrays[..at].iter().find(|other| lines.overlaps(&other.lines())) {
+            let reason = format!("its {name} share memory with its {}", other.name);
+            return Err(Error::invalid("C", reason));
         }
-        for (name, factor) in factors.clone() {
-            if let Some(other) = extents(factor).and_then(|theirs| shared(array, &theirs)) {
-                return Err(Error::invalid(
-                    "C",
-                    format!("its {} share memory with the {other} of {name}", array.0),
-                ));
-            }
+        let shared = |(of, factor): (&'a str, &SparseMatrix)| Some((of, factor.array_in(&lines)?));
+        if let Some((of, other)) = factors.clone().find_map(shared) {
+            return Err(Error::invalid("C", format!("its {name} share memory with the {other} of {of}")));
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::algorithm::Algorithm;
 use crate::backend::{Backend, LayoutInfo};
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, Error, Result};
 use crate::format::bcsr;
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
@@ -145,9 +145,7 @@ impl Operation for Spmm {
     }
 
     fn check(problem: &SpmmProblem) -> Result<()> {
-        if problem.n_hint < 0 {
-            return Err(Error::invalid("nHint", format!("{} is negative", problem.n_hint)));
-        }
+        refuse_if!(problem.n_hint < 0, invalid("nHint"), "{} is negative", problem.n_hint);
         Ok(())
     }
 
@@ -353,9 +351,7 @@ impl Planned<Spmm> {
         check_operand("B", b, problem.b_order, problem.types.x)?;
         self.check_result(c_name, c, (m, n))?;
         check_writable(c_name, c.writable, "tarsiaCreateConstDnMat")?;
-        if b.lines().overlaps(&c.lines()) {
-            return Err(Error::invalid(c_name, "it shares memory with B"));
-        }
+        refuse_if!(b.lines().overlaps(&c.lines()), invalid(c_name), "it shares memory with B");
         check_apart(c_name, &c.lines(), &problem.a)
     }
 
@@ -374,8 +370,6 @@ fn check_operand(name: &str, matrix: &DenseMatrix, order: Order, value_type: Dat
             format!("its order is {found}, the plan was created for {expected}"),
         ));
     }
-    if matrix.values.is_null() && matrix.extent() > 0 {
-        return Err(Error::invalid(name, "its values pointer is NULL"));
-    }
+    refuse_if!(matrix.values.is_null() && matrix.extent() > 0, invalid(name), "its values pointer is NULL");
     Ok(())
 }

@@ -6,7 +6,7 @@ use super::{
     ProblemFields,
 };
 use crate::backend::{Backend, LayoutInfo};
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, Error, Result};
 use crate::matrix::DenseVector;
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
@@ -252,20 +252,14 @@ impl Planned<Spmv> {
         check_vector("x", x, cols, types.x, "columns of op(A)")?;
         check_vector(y_name, y, rows, types.y, "rows of op(A)")?;
         check_writable(y_name, y.writable, "tarsiaCreateConstDnVec")?;
-        if x.lines().overlaps(&y.lines()) {
-            return Err(Error::invalid(y_name, "it shares memory with x"));
-        }
+        refuse_if!(x.lines().overlaps(&y.lines()), invalid(y_name), "it shares memory with x");
         check_apart(y_name, &y.lines(), &self.problem.a)
     }
 }
 
 fn check_vector(name: &str, v: &DenseVector, len: i64, value_type: DataType, what: &str) -> Result<()> {
-    if v.len != len {
-        return Err(Error::invalid(name, format!("it has {} elements, expected the {len} {what}", v.len)));
-    }
+    refuse_if!(v.len != len, invalid(name), "it has {} elements, expected the {len} {what}", v.len);
     check_type(name, v.value_type, value_type)?;
-    if v.values.is_null() && len > 0 {
-        return Err(Error::invalid(name, "its values pointer is NULL"));
-    }
+    refuse_if!(v.values.is_null() && len > 0, invalid(name), "its values pointer is NULL");
     Ok(())
 }

@@ -14,7 +14,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::backend::Backend;
 use crate::context::Handle;
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, require, Error, Result};
 use crate::inside::{Access, Entry, Object};
 use crate::matrix::check_align;
 use crate::matrix::fingerprint::Fingerprint;
@@ -470,19 +470,16 @@ impl Plan {
 
     fn check_handle(&self, handle: &Handle) -> Result<()> {
         let (mine, other) = (&self.backend, handle.backend());
-        if mine.kind() == other.kind() && mine.device() == other.device() {
-            return Ok(());
-        }
-        Err(Error::invalid(
-            "handle",
-            format!(
-                "it is of {} device {}, the plan of {} device {}",
-                other.kind().c_name(),
-                other.device(),
-                mine.kind().c_name(),
-                mine.device()
-            ),
-        ))
+        require!(
+            mine.kind() == other.kind() && mine.device() == other.device(),
+            invalid("handle"),
+            "it is of {} device {}, the plan of {} device {}",
+            other.kind().c_name(),
+            other.device(),
+            mine.kind().c_name(),
+            mine.device()
+        );
+        Ok(())
     }
 }
 
@@ -693,17 +690,13 @@ impl Inner {
     }
 
     fn require_alive(&self) -> Result<()> {
-        if self.destroyed {
-            return Err(Error::invalid("plan", "it is not a live plan"));
-        }
+        refuse_if!(self.destroyed, invalid("plan"), "it is not a live plan");
         Ok(())
     }
 
     fn require_analyzed(&self, name: &str) -> Result<()> {
         self.require_alive()?;
-        if self.analyzed {
-            return Ok(());
-        }
-        Err(Error::state(format!("plan: {name} needs tarsiaPlan_analyze first")))
+        require!(self.analyzed, state, "plan: {name} needs tarsiaPlan_analyze first");
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use super::roofline::Machine;
 use super::spmv::{csr, Widths};
 use super::{canonical, in_place, Choice, Source};
 use crate::algorithm::{Algorithm, Row, TABLE};
-use crate::error::{Error, Result};
+use crate::error::{require, Error, Result};
 use crate::matrix::SparseMatrix;
 use crate::problem::SpmvProblem;
 use crate::types::{Effort, Format, OpKind, Operation, Reorder};
@@ -97,17 +97,14 @@ pub fn rows<'a>(rows: &'a mut Vec<&'static Row>) -> &'a [&'static Row] {
 /// Checks that a choice made elsewhere reads the values in place.
 pub fn require_choice(choice: &Choice) -> Result<()> {
     let sources = [choice.a, choice.b];
-    if choice.algorithm().row().values_in_place && sources == [Source::InPlace; 2] {
-        return Ok(());
-    }
-    Err(Error::invalid(
-        "buffer",
-        format!(
-            "its decisions are {} on {}, of a plan that reads the values in place",
-            choice.algorithm().name(),
-            choice.describe()
-        ),
-    ))
+    require!(
+        choice.algorithm().row().values_in_place && sources == [Source::InPlace; 2],
+        invalid("buffer"),
+        "its decisions are {} on {}, of a plan that reads the values in place",
+        choice.algorithm().name(),
+        choice.describe()
+    );
+    Ok(())
 }
 
 /// Picks the choice that reads the values in place; [`require`] has checked that there is one.

@@ -26,12 +26,12 @@ use self::roofline::Machine;
 use self::spmv::statistics::SpmvStatistics;
 use self::spmv::{estimate, Widths};
 use crate::algorithm::{Algorithm, Row};
-use crate::error::{Error, Result};
+use crate::error::{refuse_if, Error, Result};
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 use crate::settings::Settings;
 use crate::support::Types;
-use crate::types::{Effort, Format, IndexType, Operation, Reorder};
+use crate::types::{Effort, IndexType, Operation, Reorder};
 
 /// Error for an operation or algorithm that does not take the row order that was asked for by name.
 fn no_orders(reorder: Reorder, what: &str) -> Error {
@@ -122,20 +122,16 @@ pub fn try_orders(choices: &mut Vec<Choice>, most: usize, rows: i64) -> usize {
 /// Returns whether the rows of op(A) are contiguous in the user's arrays, with values that need no
 /// conjugation.
 pub fn in_place(a: &SparseMatrix, op: Operation) -> bool {
-    match a.format() {
-        Format::Csr => op == Operation::NonTranspose,
-        Format::Csc => {
-            op == Operation::Transpose
-                || (op == Operation::ConjugateTranspose && !a.value_type().is_complex())
-        }
-        Format::Coo | Format::Bsr => false,
-        Format::Tile => match a.arrays {
-            SparseArrays::Tile(m) if m.by_columns => {
-                op == Operation::Transpose
-                    || (op == Operation::ConjugateTranspose && !m.value_type.is_complex())
-            }
-            _ => op == Operation::NonTranspose,
-        },
+    let by_columns = match &a.arrays {
+        SparseArrays::Csr(_) => false,
+        SparseArrays::Csc(_) => true,
+        SparseArrays::Tile(m) => m.by_columns,
+        SparseArrays::Coo(_) | SparseArrays::Bsr(_) => return false,
+    };
+    match op {
+        Operation::NonTranspose => !by_columns,
+        Operation::Transpose => by_columns,
+        Operation::ConjugateTranspose => by_columns && !a.value_type().is_complex(),
     }
 }
 
@@ -266,18 +262,17 @@ pub fn admits_dense(a: &SparseMatrix, op: Operation, rows: &[&'static Row], choi
 fn admits_order(rows: i64, choice: &Choice) -> Result<()> {
     let method = &choice.method;
     let Some(order) = method.kept_order() else { return Ok(()) };
-    if method.row_order().is_some() && choice.a != Source::Canonical {
-        return Err(Error::invalid(
-            "buffer",
-            "its decisions have an order of rows for rows in place, which only a copy takes",
-        ));
-    }
-    if order.rows() as i64 != rows {
-        return Err(Error::invalid(
-            "buffer",
-            format!("its decisions have an order of {} rows, and op(A) has {rows}", order.rows()),
-        ));
-    }
+    refuse_if!(
+        method.row_order().is_some() && choice.a != Source::Canonical,
+        invalid("buffer"),
+        "its decisions have an order of rows for rows in place, which only a copy takes"
+    );
+    refuse_if!(
+        order.rows() as i64 != rows,
+        invalid("buffer"),
+        "its decisions have an order of {} rows, and op(A) has {rows}",
+        order.rows()
+    );
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use crate::algorithm::Query;
 use crate::matrix::testing::pattern;
 use crate::matrix::Compressed;
 use crate::support::{self, Combo};
-use crate::types::{Address, BackendKind, IndexBase, OpKind, Order};
+use crate::types::{Address, BackendKind, Format, IndexBase, OpKind, Order};
 use matrices::gallery;
 use matrices::owned::OwnedCsr;
 

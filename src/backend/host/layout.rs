@@ -11,7 +11,7 @@ use crate::matrix::SparseMatrix;
 use crate::memory::{self, Allocator, Context};
 use crate::reorder::{is_kept, KeptOrder, Permutation};
 use crate::select::{self, RowOrder, Source};
-use crate::types::{Address, Element, Operation, Reorder};
+use crate::types::{Address, Element, LayoutKind, Operation, Reorder};
 
 /// The matrix op(A) of a plan.
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +26,17 @@ pub(super) struct OpA {
 
 /// A storage format of op(A) that a plan has built.
 pub(super) trait Layout: Send + Sync {
+    /// Kind of the layout.
+    const KIND: LayoutKind;
     /// Takes the new values of `a`, which has the pattern from which the layout was built.
     fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()>;
-    /// Returns the approximate number of entries and rows: the work of a product with one column.
-    fn units(&self) -> usize;
+    /// Returns the approximate number of entries and rows, which is the work of a product with one column, and
+    /// the number of slots for values divided by the number of stored entries.
+    fn size(&self) -> (usize, f64);
     /// Returns a description of the layout.
-    fn info(&self) -> LayoutInfo;
+    fn info(&self) -> LayoutInfo {
+        LayoutInfo { kind: Self::KIND, in_place: false, fill: self.size().1 }
+    }
     /// Returns more details for people; empty if [`LayoutInfo`] says everything.
     fn details(&self) -> String {
         String::new()
@@ -121,12 +126,14 @@ impl<V: Element> Csr<V> {
 }
 
 impl<V: Element> Layout for Csr<V> {
+    const KIND: LayoutKind = LayoutKind::Csr;
+
     fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()> {
         self.operand.update_values(cx, &a.a, a.op, "A")
     }
 
-    fn units(&self) -> usize {
-        self.schedule.units()
+    fn size(&self) -> (usize, f64) {
+        (self.schedule.units(), 1.0)
     }
 
     fn info(&self) -> LayoutInfo {

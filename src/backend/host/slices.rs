@@ -2,7 +2,6 @@
 
 use super::lanes;
 use super::layout::{Layout, OpA};
-use crate::backend::LayoutInfo;
 use crate::error::Result;
 use crate::format::narrowing::{self, Form};
 use crate::format::sell::{SellLayout, LANES};
@@ -59,17 +58,15 @@ impl<V: narrowing::Narrow> Slices<V> {
 }
 
 impl<V: narrowing::Narrow> Layout for Slices<V> {
+    const KIND: LayoutKind = LayoutKind::Sell;
+
     fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()> {
         let refill = |slices: &mut Self, values: &[V], conjugate| slices.layout.refill(values, conjugate);
         a.renew(self, refill, |_| Self::arrange(cx, a))
     }
 
-    fn units(&self) -> usize {
-        self.layout.values.len() + self.layout.slices.len() * LANES * ROW_WORK
-    }
-
-    fn info(&self) -> LayoutInfo {
-        LayoutInfo { kind: LayoutKind::Sell, in_place: false, fill: self.layout.fill_ratio() }
+    fn size(&self) -> (usize, f64) {
+        (self.layout.values.len() + self.layout.slices.len() * LANES * ROW_WORK, self.layout.fill_ratio())
     }
 
     fn details(&self) -> String {

@@ -90,7 +90,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
                 }
                 Method::Dense(_) => Spmm::<C, _>::boxed(problem, a, dense::All::<C>::arrange(cx, &a)?),
                 Method::Smat { clusters, width } => {
-                    let layout = bcsr::arrange::<C::A>(cx, &a, bcsr::Wanted::of(clusters), *width)?;
+                    let layout = bcsr::arrange::<C::A>(cx, &a, clusters, *width)?;
                     Spmm::<C, _>::boxed(problem, a, layout)
                 }
                 Method::SpmmSell => Spmm::<C, _>::boxed(problem, a, Slices::<C::A>::arrange(cx, &a)?),
@@ -183,7 +183,7 @@ impl<C: Combo, L: SpmmProduct<C> + 'static> SpmmExecutor for Spmm<C, L> {
     }
 
     fn product(&self, cx: &Context, scalars: ScalarsAt, matrices: [&DenseMatrix; 3]) -> Result<()> {
-        let parallel = schedule::is_parallel(self.layout.units().saturating_mul(matrices[2].cols as usize));
+        let parallel = schedule::is_parallel(self.layout.size().0.saturating_mul(matrices[2].cols as usize));
         self.run(cx, parallel, scalars, matrices)
     }
 

@@ -193,7 +193,7 @@ impl<C: Combo, L: SpmvProduct<C> + 'static> SpmvExecutor for Spmv<C, L> {
     }
 
     fn product(&self, cx: &Context, scalars: ScalarsAt, vectors: [&DenseVector; 3]) -> Result<()> {
-        self.run(cx, schedule::is_parallel(self.layout.units()), scalars, vectors)
+        self.run(cx, schedule::is_parallel(self.layout.size().0), scalars, vectors)
     }
 
     fn reads_elsewhere(&self) -> bool {

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use bytemuck::Pod;
+
 use crate::backend::{SpmmExecutor, SpmvExecutor};
 use crate::error::Result;
 use crate::matrix::fingerprint::mix;
@@ -99,30 +101,18 @@ impl Operand {
 /// Writes floating-point numbers in [1, 2): the exponent of 1, hashed bits in the mantissa, and its last bit
 /// set.
 fn fill(values: &mut [u8], value_type: DataType) {
-    // An empty slice need not be aligned for the casts below.
-    if values.is_empty() {
-        return;
+    fn write<W: Pod>(values: &mut [u8], word: impl Fn(u64) -> W) {
+        // An empty slice need not be aligned for the cast.
+        if !values.is_empty() {
+            let words = bytemuck::cast_slice_mut::<u8, W>(values).iter_mut();
+            words.zip(1..).for_each(|(to, number)| *to = word(mix(number)));
+        }
     }
     match value_type {
-        DataType::R64F | DataType::C64F => {
-            for (at, bits) in bytemuck::cast_slice_mut::<u8, u64>(values).iter_mut().enumerate() {
-                *bits = 1.0_f64.to_bits() | mix(at as u64 + 1) >> 12 | 1;
-            }
-        }
-        DataType::R32F | DataType::C32F => {
-            for (at, bits) in bytemuck::cast_slice_mut::<u8, u32>(values).iter_mut().enumerate() {
-                *bits = 1.0_f32.to_bits() | (mix(at as u64 + 1) >> 41) as u32 | 1;
-            }
-        }
-        DataType::R16F | DataType::R16BF => {
-            let (one, shift) = match value_type {
-                DataType::R16F => (half::f16::ONE.to_bits(), 54),
-                _ => (half::bf16::ONE.to_bits(), 57),
-            };
-            for (at, bits) in bytemuck::cast_slice_mut::<u8, u16>(values).iter_mut().enumerate() {
-                *bits = one | (mix(at as u64 + 1) >> shift) as u16 | 1;
-            }
-        }
+        DataType::R64F | DataType::C64F => write(values, |bits| 1.0_f64.to_bits() | bits >> 12 | 1),
+        DataType::R32F | DataType::C32F => write(values, |bits| 1.0_f32.to_bits() | (bits >> 41) as u32 | 1),
+        DataType::R16F => write(values, |bits| half::f16::ONE.to_bits() | (bits >> 54) as u16 | 1),
+        DataType::R16BF => write(values, |bits| half::bf16::ONE.to_bits() | (bits >> 57) as u16 | 1),
         // No operation supports integers.
         DataType::R8I | DataType::R32I => {}
     }

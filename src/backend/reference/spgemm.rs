@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::arrays::{Indices, Values};
 use super::entries::{Entry, Factor};
 use super::number::{is_complex, scalar, stored, Number};
-use super::tiles::{self, make, plain_of, write_offsets, Plain};
+use super::tiles::{self, have_same_pattern, make, plain_of, write_offsets, Plain};
 use super::{triplets, Reference};
 use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result};
@@ -250,7 +250,7 @@ impl SpgemmExecutor for Spgemm {
                 continue;
             };
             let renewed = plain_of(tiles, name)?;
-            if !self.plain[at].as_ref().is_some_and(|plain| plain.same_pattern(&renewed)) {
+            if !self.plain[at].as_ref().is_some_and(|plain| have_same_pattern(plain, &renewed)) {
                 return Err(other_pattern(name));
             }
             (if at == 0 { &mut self.a } else { &mut self.b }).matrix = renewed.matrix;

@@ -7,46 +7,24 @@ use super::arrays::{Indices, Values};
 use super::entries::{self, Entry};
 use super::number::Number;
 use crate::error::{Error, Result};
-use crate::matrix::tiles::Tiles;
+use crate::matrix::tiles::{self, Tiles};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
 use crate::memory::{Buffer, Context};
-use crate::types::{DataType, Format, IndexType};
+use crate::types::{DataType, Format};
 use num_complex::Complex64;
 
 /// Number of rows and of columns of a tile.
 const SIDE: usize = 16;
 
 /// CSR or CSC arrays of a matrix in tiles.
-#[derive(Debug)]
-pub(super) struct Plain {
-    /// Descriptor of the arrays below.
-    pub matrix: SparseMatrix,
-    offsets: Buffer<i64>,
-    indices: Buffer<i64>,
-    /// The buffer owns the values of `matrix`.
-    _values: Buffer<u64>,
-}
+pub(super) type Plain = tiles::Plain<i64>;
 
-impl Plain {
-    /// Allocates arrays for a matrix of this shape, in CSR or, with `by_columns`, in CSC.
-    pub fn room(cx: &Context, shape: &TileShape) -> Result<Self> {
-        let major = if shape.by_columns { shape.cols } else { shape.rows };
-        let offsets = Buffer::<i64>::zeroed(&cx.allocator, major as usize + 1)?;
-        let indices = Buffer::<i64>::zeroed(&cx.allocator, shape.nnz as usize)?;
-        let words = (shape.nnz as usize).saturating_mul(shape.value_type.size()).div_ceil(8);
-        let values = Buffer::<u64>::zeroed(&cx.allocator, words)?;
-        let index_type = IndexType::I64;
-        let matrix = shape.in_arrays(offsets.address(), (indices.address(), index_type), values.address());
-        Ok(Plain { matrix, offsets, indices, _values: values })
-    }
-
-    /// Returns whether both have entries at the same positions.
-    pub fn same_pattern(&self, other: &Self) -> bool {
-        self.matrix.format() == other.matrix.format()
-            && self.matrix.shape() == other.matrix.shape()
-            && self.offsets[..] == other.offsets[..]
-            && self.indices[..] == other.indices[..]
-    }
+/// Returns whether two matrices have entries at the same positions.
+pub(super) fn have_same_pattern(a: &Plain, b: &Plain) -> bool {
+    a.matrix.format() == b.matrix.format()
+        && a.matrix.shape() == b.matrix.shape()
+        && a.offsets[..] == b.offsets[..]
+        && a.indices[..] == b.indices[..]
 }
 
 /// Returns the arrays in the contents of a matrix in tiles; an error if another backend made it.

@@ -1,5 +1,4 @@
-//! Builder of the DASP layout in host memory: it first maps each slot to an entry of the pattern, then copies
-//! columns and values through that map.
+//! Builder of the DASP layout in host memory.
 
 use std::sync::Arc;
 
@@ -9,14 +8,9 @@ use super::{
 };
 use crate::error::Result;
 use crate::format::sell::Origin;
-use crate::format::GRAIN;
 use crate::matrix::compressed::Pattern;
-use crate::memory::{pieces, Allocator, Buffer};
+use crate::memory::{Allocator, Buffer};
 use crate::types::{Element, Index};
-
-/// Entry that each slot takes: 1 + its index in the pattern, or 0 for padding, so that zeroed memory is all
-/// padding.
-type Map = Buffer<u64>;
 
 /// Arrays of the long rows.
 struct Long {
@@ -36,7 +30,7 @@ impl<V: Element> DaspLayout<V> {
     /// Builds the layout of a valid pattern of rows, with `values` in its order. There may be at most 2^31 −
     /// 1 rows and columns.
     ///
-    /// Cost: O(nnz + rows); 8 bytes per slot and 4 per row of temporary memory.
+    /// Cost: O(nnz + rows); 4 bytes per row of temporary memory.
     pub fn build<I: Index, J: Index>(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, I, J>,
@@ -55,8 +49,8 @@ impl<V: Element> DaspLayout<V> {
         let mut out = DaspLayout {
             row_count: rows,
             shape,
-            values: Buffer::zeroed(allocator, shape.slot_count())?,
-            columns: Buffer::zeroed(allocator, shape.slot_count())?,
+            values: Buffer::zeroed(allocator, 0)?,
+            columns: Buffer::zeroed(allocator, 0)?,
             order,
             tasks: long.tasks,
             splits: long.splits,
@@ -66,30 +60,22 @@ impl<V: Element> DaspLayout<V> {
             positions: None,
             entries: pattern.indices.len(),
         };
-        let mut map = Map::zeroed(allocator, shape.slot_count())?;
+        let slot_count = shape.slot_count();
+        let mut columns = Buffer::<i32>::zeroed(allocator, slot_count)?;
+        let mut places = Buffer::<V>::zeroed(allocator, slot_count)?;
+        let mut positions = Buffer::<i64>::zeroed(allocator, if origin.keep { slot_count } else { 0 })?;
+        columns.fill(NO_COLUMN);
+        positions.fill(-1);
         out.for_each_run(|row, first, slots| {
             let entries = pattern.range(row);
-            for (at, slot) in (entries.start + first..entries.end).zip(slots) {
-                map[slot] = at as u64 + 1;
-            }
-        });
-        let mut positions = Buffer::<i64>::zeroed(allocator, if origin.keep { map.len() } else { 0 })?;
-        let entries = |piece: usize| map[piece * GRAIN..].iter().map(|&place| place.checked_sub(1));
-        let outputs = (pieces::chunks(&mut out.columns, GRAIN), pieces::chunks(&mut out.values, GRAIN));
-        pieces::for_each(outputs, |piece, (columns, slots)| {
-            for ((column, slot), entry) in columns.iter_mut().zip(slots).zip(entries(piece)) {
-                *column = NO_COLUMN;
-                if let Some(entry) = entry {
-                    *column = (pattern.indices[entry as usize].to_i64() - pattern.base) as i32;
-                    *slot = values[entry as usize];
+            for (entry, slot) in (entries.start + first..entries.end).zip(slots) {
+                (columns[slot], places[slot]) = (pattern.index(entry) as i32, values[entry]);
+                if let Some(position) = positions.get_mut(slot) {
+                    *position = origin.of(entry);
                 }
             }
         });
-        pieces::for_each(pieces::chunks(&mut positions, GRAIN), |piece, positions| {
-            for (slot, entry) in positions.iter_mut().zip(entries(piece)) {
-                *slot = entry.map_or(-1, |entry| origin.of(entry as usize));
-            }
-        });
+        (out.columns, out.values) = (columns, places);
         out.positions = origin.keep.then_some(positions);
         Ok(out)
     }

@@ -1,5 +1,6 @@
 //! Steps of building the SELL-C-σ layout: sorting, measuring, placing and filling.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Columns, LongRow, Origin, Piece, Slice, EVEN, LANES, LONG, NO_ROW, WINDOW};
@@ -297,54 +298,38 @@ impl Structure<'_> {
     ) {
         let source = Source { pattern, values, origin };
         let whole = SellSection { first: (0, 0), values: stored, columns, positions };
-        let end = (whole.values.len() as u64, whole.columns.len() as u64);
-        let start = self.pieces.first().map_or(end, |piece| (piece.values, piece.indices));
-        let (low, high) = whole.split(start);
-        pool::join(
-            || fill_slices(&source, self.slices, self.rows, self.lengths, low),
-            || fill_pieces(&source, self.pieces, high),
-        );
+        let start = |run: usize| match run.checked_sub(self.slices.len()) {
+            None => (self.slices[run].values, self.slices[run].indices),
+            Some(piece) => (self.pieces[piece].values, self.pieces[piece].indices),
+        };
+        let fill = |run: usize, section: &mut SellSection<'_, S>| match run.checked_sub(self.slices.len()) {
+            None => {
+                let lanes = run * LANES..(run + 1) * LANES;
+                let (rows, lengths) = (&self.rows[lanes.clone()], &self.lengths[lanes]);
+                source.fill_slice(&self.slices[run], rows, lengths, section);
+            }
+            Some(piece) => source.fill_piece(&self.pieces[piece], section),
+        };
+        fill_runs(0..self.slices.len() + self.pieces.len(), &start, &fill, whole);
     }
 }
 
-/// Fills the slices, halving them recursively for parallel tasks.
-fn fill_slices<I: Index, J: Index, V: Copy + Sync, S: Holds<V>>(
-    source: &Source<'_, I, J, V>,
-    slices: &[Slice],
-    rows: &[u32],
-    lengths: &[u32],
+/// Calls `fill` for the slices and the pieces behind them, both numbered as runs, in parallel. `start` returns
+/// the first value and the first column of a run; `section` has those of all.
+fn fill_runs<S: Send>(
+    runs: Range<usize>,
+    start: &(impl Fn(usize) -> (u64, u64) + Sync),
+    fill: &(impl Fn(usize, &mut SellSection<'_, S>) + Sync),
     mut section: SellSection<'_, S>,
 ) {
-    if slices.len() > 1 && section.values.len() > GRAIN {
-        let middle = slices.len() / 2;
-        let (low, high) = section.split((slices[middle].values, slices[middle].indices));
-        let (rows, lengths) = (rows.split_at(middle * LANES), lengths.split_at(middle * LANES));
+    if runs.len() > 1 && section.values.len() > GRAIN {
+        let middle = runs.start + runs.len() / 2;
+        let (low, high) = section.split(start(middle));
         pool::join(
-            || fill_slices(source, &slices[..middle], rows.0, lengths.0, low),
-            || fill_slices(source, &slices[middle..], rows.1, lengths.1, high),
+            || fill_runs(runs.start..middle, start, fill, low),
+            || fill_runs(middle..runs.end, start, fill, high),
         );
         return;
     }
-    let lanes = rows.chunks_exact(LANES).zip(lengths.chunks_exact(LANES));
-    for (slice, (rows, lengths)) in slices.iter().zip(lanes) {
-        source.fill_slice(slice, rows, lengths, &mut section);
-    }
-}
-
-/// Fills the pieces, halving them recursively for parallel tasks.
-fn fill_pieces<I: Index, J: Index, V: Copy + Sync, S: Holds<V>>(
-    source: &Source<'_, I, J, V>,
-    pieces: &[Piece],
-    mut section: SellSection<'_, S>,
-) {
-    if pieces.len() > 1 {
-        let middle = pieces.len() / 2;
-        let (low, high) = section.split((pieces[middle].values, pieces[middle].indices));
-        pool::join(
-            || fill_pieces(source, &pieces[..middle], low),
-            || fill_pieces(source, &pieces[middle..], high),
-        );
-    } else if let [piece] = pieces {
-        source.fill_piece(piece, &mut section);
-    }
+    runs.for_each(|run| fill(run, &mut section));
 }

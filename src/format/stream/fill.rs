@@ -4,148 +4,57 @@ use std::sync::Arc;
 
 use super::{overhang, Split, StreamLayout, Tile, BLOCK_TILES, SPAN, WIDE_OF};
 use crate::error::Result;
-use crate::format::GRAIN;
+use crate::format::sell::Origin;
 use crate::matrix::compressed::Pattern;
-use crate::memory::{pieces, Allocator, Buffer};
+use crate::memory::{Allocator, Buffer};
 use crate::types::{Element, Index};
-
-/// Input that all tasks read.
-pub(super) struct Source<'a, I, J> {
-    pub pattern: &'a Pattern<'a, I, J>,
-    /// First slot of each row, and the number of slots at the end.
-    pub starts: &'a [i64],
-    /// Number of slots of a tile.
-    pub tile: usize,
-}
-
-/// Consecutive slots of one row in one tile.
-struct Piece {
-    /// First slot, counted from the tile's first.
-    at: usize,
-    /// Number of slots.
-    len: usize,
-    /// Entry of the first slot; `None` for an empty row.
-    entry: Option<usize>,
-    /// True if the row ends here.
-    ends: bool,
-}
-
-impl<I: Index, J: Index> Source<'_, I, J> {
-    /// Returns the row of a slot.
-    fn row_of(&self, slot: usize) -> usize {
-        self.starts.partition_point(|&start| start <= slot as i64) - 1
-    }
-
-    fn for_each_piece(&self, tile: usize, mut f: impl FnMut(&Piece)) {
-        let (first, end) = (tile * self.tile, ((tile + 1) * self.tile).min(self.slots()));
-        let (mut row, mut slot) = (self.row_of(first), first);
-        while slot < end {
-            let (start, stop) = (self.starts[row] as usize, self.starts[row + 1] as usize);
-            let range = self.pattern.range(row);
-            let entry = (!range.is_empty()).then(|| range.start + (slot - start));
-            let next = stop.min(end);
-            f(&Piece { at: slot - first, len: next - slot, entry, ends: next == stop });
-            (slot, row) = (next, row + 1);
-        }
-    }
-
-    fn slots(&self) -> usize {
-        self.starts.last().map_or(0, |&slots| slots as usize)
-    }
-
-    pub(super) fn fill_positions(&self, from: Option<&[i64]>, positions: &mut [i64]) {
-        let tiles = GRAIN.div_ceil(self.tile);
-        pieces::for_each(pieces::chunks(positions, tiles * self.tile), |group, positions| {
-            for (at, positions) in positions.chunks_mut(self.tile).enumerate() {
-                positions.fill(-1);
-                self.for_each_piece(group * tiles + at, |piece| {
-                    for (entry, position) in piece.entries().zip(&mut positions[piece.at..]) {
-                        *position = from.map_or(entry as i64, |from| from[entry]);
-                    }
-                });
-            }
-        });
-    }
-}
-
-impl Piece {
-    fn entries(&self) -> std::ops::Range<usize> {
-        self.entry.map_or(0..0, |entry| entry..entry + self.len)
-    }
-}
 
 fn set(bits: &mut [u32], at: usize) {
     bits[at / 32] |= 1 << (at % 32);
 }
 
 impl<V: Element> StreamLayout<V> {
-    /// Fills all arrays except for high halves, positions and the links between blocks. The `high` of a wide
-    /// tile is set to a value other than [`Tile::NARROW`].
-    pub(super) fn fill<I: Index, J: Index>(&mut self, source: &Source<'_, I, J>, values: &[V]) {
-        let tiles = GRAIN.div_ceil(Self::TILE);
-        let bits =
-            (pieces::chunks(&mut self.tiles, tiles), pieces::chunks(&mut self.ends, tiles * Self::WORDS));
-        let slots = tiles * Self::TILE;
-        let entries = (pieces::chunks(&mut self.lows, slots), pieces::chunks(&mut self.values, slots));
-        pieces::for_each((bits, entries), |group, ((found, ends), (lows, slots))| {
-            let bits = found.iter_mut().zip(ends.chunks_mut(Self::WORDS));
-            let entries = lows.chunks_mut(Self::TILE).zip(slots.chunks_mut(Self::TILE));
-            for (at, ((tile, ends), (lows, slots))) in bits.zip(entries).enumerate() {
-                *tile = Self::fill_tile(source, group * tiles + at, values, ends, lows, slots);
-            }
-        });
-        pieces::for_each(pieces::chunks(&mut self.voids, tiles * Self::WORDS), |group, voids| {
-            for (at, voids) in voids.chunks_mut(Self::WORDS).enumerate() {
-                source.for_each_piece(group * tiles + at, |piece| {
-                    if piece.entry.is_none() {
-                        set(voids, piece.at);
-                    }
-                });
-            }
-        });
-    }
-
-    fn fill_tile<I: Index, J: Index>(
-        source: &Source<'_, I, J>,
-        number: usize,
-        values: &[V],
-        ends: &mut [u32],
-        lows: &mut [u16],
-        slots: &mut [V],
-    ) -> Tile {
-        let (pattern, starts) = (source.pattern, source.starts);
-        let (mut low, mut high) = (i64::MAX, 0);
-        source.for_each_piece(number, |piece| {
-            if piece.ends {
-                set(ends, piece.at + piece.len - 1);
-            }
-            let entries = piece.entries();
-            for index in &pattern.indices[entries.clone()] {
-                let column = index.to_i64() - pattern.base;
-                (low, high) = (low.min(column), high.max(column));
-            }
-            slots[piece.at..piece.at + entries.len()].copy_from_slice(&values[entries]);
-        });
-        let base = if low == i64::MAX { 0 } else { low };
-        source.for_each_piece(number, |piece| {
-            let entries = piece.entries();
-            for (low, index) in lows[piece.at..].iter_mut().zip(&pattern.indices[entries]) {
-                *low = (index.to_i64() - pattern.base - base) as u16;
-            }
-        });
-        let first = number * Self::TILE;
-        let row = source.row_of(first);
-        let joins = if starts[row] < first as i64 { Tile::JOINS } else { 0 };
-        let high = if high - base < SPAN { Tile::NARROW } else { 0 };
-        Tile { row: row as u32 | joins, base: base as u32, high, link: 0 }
-    }
-
-    /// Numbers the tiles that get high halves, and fills these in.
-    pub(super) fn fill_highs<I: Index, J: Index>(
+    /// Fills in all arrays except for the splits and the links of tiles. `starts` has the first slot of each
+    /// row, and the number of slots at the end; `positions` has an element for each slot, or none.
+    pub(super) fn fill<I: Index, J: Index>(
         &mut self,
         allocator: &Arc<Allocator>,
-        source: &Source<'_, I, J>,
+        (pattern, starts): (&Pattern<'_, I, J>, &[i64]),
+        values: &[V],
+        origin: Origin<'_>,
+        positions: &mut [i64],
     ) -> Result<()> {
+        let slots_of = |row: usize| starts[row] as usize..starts[row + 1] as usize;
+        positions.fill(-1);
+        // Until all columns of a tile are known, `base` and `high` are the least and the greatest of them.
+        self.tiles.iter_mut().for_each(|tile| tile.base = u32::MAX);
+        for row in 0..pattern.major {
+            let (slots, entries) = (slots_of(row), pattern.range(row));
+            if entries.is_empty() {
+                set(&mut self.voids, slots.start);
+            }
+            set(&mut self.ends, slots.end - 1);
+            for tile in slots.start.div_ceil(Self::TILE)..slots.end.div_ceil(Self::TILE) {
+                let joins = if tile * Self::TILE > slots.start { Tile::JOINS } else { 0 };
+                self.tiles[tile].row = row as u32 | joins;
+            }
+            for (slot, entry) in slots.clone().zip(entries.clone()) {
+                let (tile, column) = (&mut self.tiles[slot / Self::TILE], pattern.index(entry) as u32);
+                (tile.base, tile.high) = (tile.base.min(column), tile.high.max(column));
+                if let Some(position) = positions.get_mut(slot) {
+                    *position = origin.of(entry);
+                }
+            }
+            self.values[slots.start..slots.start + entries.len()].copy_from_slice(&values[entries]);
+        }
+        for tile in self.tiles.iter_mut() {
+            // There is no difference in a tile without entries.
+            let span = tile.high.checked_sub(tile.base);
+            if span.is_none() {
+                tile.base = 0;
+            }
+            tile.high = if span.is_some_and(|span| i64::from(span) >= SPAN) { 0 } else { Tile::NARROW };
+        }
         let wide = self.tiles.iter().filter(|tile| tile.high != Tile::NARROW).count();
         let all = wide > 0 && wide * WIDE_OF >= self.tiles.len();
         let mut count = 0;
@@ -153,23 +62,17 @@ impl<V: Element> StreamLayout<V> {
             tile.high = count as u32;
             count += 1;
         }
-        // Index in `tiles` of each tile with high halves.
-        let mut numbers = Buffer::<u32>::zeroed(allocator, count)?;
-        for (number, tile) in self.tiles.iter().enumerate().filter(|(_, tile)| tile.high != Tile::NARROW) {
-            numbers[tile.high as usize] = number as u32;
-        }
         self.highs = Buffer::zeroed(allocator, count * Self::TILE)?;
-        let (tiles, highs, pattern) = (&self.tiles, &mut self.highs, source.pattern);
-        pieces::for_each(pieces::chunks(highs, Self::TILE), |at, highs| {
-            let number = numbers[at] as usize;
-            let base = pattern.base + i64::from(tiles[number].base);
-            source.for_each_piece(number, |piece| {
-                let indices = &pattern.indices[piece.entries()];
-                for (high, index) in highs[piece.at..].iter_mut().zip(indices) {
-                    *high = ((index.to_i64() - base) >> 16) as u16;
+        for row in 0..pattern.major {
+            for (slot, entry) in slots_of(row).zip(pattern.range(row)) {
+                let tile = &self.tiles[slot / Self::TILE];
+                let column = pattern.index(entry) as u32 - tile.base;
+                self.lows[slot] = column as u16;
+                if tile.high != Tile::NARROW {
+                    self.highs[tile.high as usize * Self::TILE + slot % Self::TILE] = (column >> 16) as u16;
                 }
-            });
-        });
+            }
+        }
         Ok(())
     }
 

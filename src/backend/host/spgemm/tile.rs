@@ -14,7 +14,6 @@ use std::sync::Arc;
 use super::output::{self, Output, Staged, Target};
 use super::tiles::{contents, count_products, TileFactor};
 use super::{rows, Operands};
-use crate::backend::host::operand::Operand;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result};
 use crate::format::tile::{before, bits, cut, shares, TileLayout, TilePattern, TileSource, SIDE};
@@ -22,7 +21,7 @@ use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::SparseMatrix;
 use crate::memory::{self, pieces, pool, Allocator, Buffer, Context};
 use crate::problem::SpgemmProblem;
-use crate::select::{Choice, Source};
+use crate::select::Choice;
 use crate::support::Combo;
 use crate::types::{Accumulator, Address, LayoutKind, Storage};
 
@@ -97,20 +96,9 @@ impl<C: Combo> HostTile<C> {
         [a, b]: &TileFactors,
     ) -> Result<Self> {
         let keep = problem.value_updates;
-        let a = match a {
-            Some(tiles) => TileFactor::of_tiles(cx, tiles, problem.op_a, choice.a == Source::InPlace, "A")?,
-            None => {
-                let operand = Operand::build(cx, &problem.a, problem.op_a, choice.a, "A", keep)?;
-                TileFactor::of_operand(cx, operand, problem.op_a, "A")?
-            }
-        };
-        let b = match b {
-            Some(tiles) => TileFactor::of_tiles(cx, tiles, problem.op_b, choice.b == Source::InPlace, "B")?,
-            None => {
-                let operand = Operand::build(cx, &problem.b, problem.op_b, choice.b, "B", keep)?;
-                TileFactor::of_operand(cx, operand, problem.op_b, "B")?
-            }
-        };
+        let (of_a, of_b) = ((&problem.a, problem.op_a, choice.a), (&problem.b, problem.op_b, choice.b));
+        let a = TileFactor::new(cx, a.as_deref(), of_a, keep, "A")?;
+        let b = TileFactor::new(cx, b.as_deref(), of_b, keep, "B")?;
         let mut tile =
             HostTile { problem, a, b, transposed: choice.method.is_transposed(), products: 0, product: None };
         let (left, right) = tile.factors();
@@ -141,39 +129,23 @@ impl<C: Combo> HostTile<C> {
         }
         let (left, right) = self.factors();
         let pairs = Pairs(&left.pattern, &right.pattern);
-        let shares = shares(product.tile_rows(), |row| pairs.weight(row));
-        let tile_cols = product.tile_cols();
-        let mut tiles_of = Buffer::<u64>::zeroed(&cx.allocator, tile_cols.saturating_mul(shares.len()))?;
-        struct TileShare<'a, T>(Range<usize>, &'a mut [u64], &'a mut [T]);
-        let (mut rest, mut places) = (&mut tiles_of[..], &mut values[..]);
-        let part = |range: &Range<usize>| {
-            let entries = product.entries(range.end - 1).end - product.entries(range.start).start;
-            TileShare(range.clone(), cut(&mut rest, tile_cols), cut(&mut places, entries))
-        };
-        let mut parts: Vec<_> = shares.iter().map(part).collect();
-        let work = |TileShare(range, tiles_of, sums): &mut TileShare<C::Acc>| {
-            let shift = product.entries(range.start).start;
-            for row in range.clone() {
-                for tile in product.tiles(row) {
-                    tiles_of[product.columns[tile] as usize] = tile as u64;
-                }
+        product.fill_rows(
+            &cx.allocator,
+            &mut values,
+            |row| pairs.weight(row),
+            |row, tiles_of, sums| {
+                let shift = product.entries(row).start;
                 for (tile, other) in pairs.of_row(row) {
                     let to = tiles_of[right.pattern.columns[other] as usize] as usize;
                     for row in 0..SIDE {
-                        multiply_row((left, tile, row), (right, other), product.mask(to, row), {
-                            let first = product.position(to, row) - shift;
-                            let count = product.mask(to, row).count_ones() as usize;
-                            &mut sums[first..first + count]
-                        });
+                        let (mask, first) = (product.mask(to, row), product.position(to, row) - shift);
+                        let sums = &mut sums[first..first + mask.count_ones() as usize];
+                        multiply_row((left, tile, row), (right, other), mask, sums);
                     }
                 }
-                let own = product.entries(row);
-                for sum in &mut sums[own.start - shift..own.end - shift] {
-                    *sum = alpha * *sum;
-                }
-            }
-        };
-        pieces::for_each(pieces::each(&mut parts), |_, part| work(part));
+                sums.iter_mut().for_each(|sum| *sum = alpha * *sum);
+            },
+        )?;
         Ok(values)
     }
 
@@ -261,11 +233,10 @@ fn copy_rows<T: Accumulator, Y: Storage<T>>(
     let shares = shares(pattern.tile_rows(), |row| pattern.entries(row).len());
     let longest = offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0);
     let mut lists = Buffer::<i32>::zeroed(&cx.allocator, longest.saturating_mul(shares.len()))?;
-    struct TileShare<'a>(Range<usize>, &'a mut [i32]);
     let mut rest = &mut lists[..];
-    let part = |range: &Range<usize>| TileShare(range.clone(), cut(&mut rest, longest));
+    let part = |range: &Range<usize>| (range.clone(), cut(&mut rest, longest));
     let mut parts: Vec<_> = shares.iter().map(part).collect();
-    let copy = |TileShare(range, list): &mut TileShare| {
+    pieces::for_each(pieces::each(&mut parts), |_, (range, list)| {
         for row in range.start * SIDE..(range.end * SIDE).min(pattern.row_count) {
             let own = offsets[row] as usize..offsets[row + 1] as usize;
             let list = &mut list[..own.len()];
@@ -283,8 +254,7 @@ fn copy_rows<T: Accumulator, Y: Storage<T>>(
                 at += 1;
             });
         }
-    };
-    pieces::for_each(pieces::each(&mut parts), |_, part| copy(part));
+    });
     Ok(())
 }
 

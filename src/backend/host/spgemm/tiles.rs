@@ -9,12 +9,12 @@ use super::tile::{shape_of, store};
 use crate::backend::host::operand::Operand;
 use crate::error::{Error, Result};
 use crate::format::tile::{bits, TileLayout, TilePattern, SIDE};
-use crate::matrix::tiles::{other_pattern, Tiles};
+use crate::matrix::tiles::{other_pattern, Plain, Tiles};
 use crate::matrix::{SparseMatrix, TileShape};
-use crate::memory::{Buffer, Context};
+use crate::memory::Context;
 use crate::select::Source;
 use crate::support::{dispatch_spgemm, Combo, ComboVisitor, Types};
-use crate::types::{Accumulator, ComputeType, DataType, Element, Format, IndexType, Operation};
+use crate::types::{Accumulator, ComputeType, DataType, Element, Format, Operation};
 
 /// Returns the types of a product of matrices with these values.
 fn types_of(a: DataType) -> Types {
@@ -91,36 +91,11 @@ pub fn write(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
     dispatch_spgemm(types_of(tiles.shape.value_type), Write(cx, tiles, b))
 }
 
-/// A matrix in tiles converted to CSR, or to CSC if it is by columns, in memory of the call's allocator.
-#[derive(Debug)]
-pub struct Plain {
-    /// Descriptor of the arrays below.
-    pub matrix: SparseMatrix,
-    /// The buffers own the memory of `matrix`.
-    _offsets: Buffer<i64>,
-    _indices: Buffer<i32>,
-    _values: Buffer<u64>,
-}
-
-impl Plain {
-    /// Allocates arrays for a matrix of this shape, in CSR or, with `by_columns`, in CSC.
-    pub fn room(cx: &Context, shape: &TileShape) -> Result<Self> {
-        let major = if shape.by_columns { shape.cols } else { shape.rows };
-        let offsets = Buffer::<i64>::zeroed(&cx.allocator, major as usize + 1)?;
-        let indices = Buffer::<i32>::zeroed(&cx.allocator, shape.nnz as usize)?;
-        let words = (shape.nnz as usize).saturating_mul(shape.value_type.size()).div_ceil(8);
-        let values = Buffer::<u64>::zeroed(&cx.allocator, words)?;
-        let index_type = IndexType::I32;
-        let matrix = shape.in_arrays(offsets.address(), (indices.address(), index_type), values.address());
-        Ok(Plain { matrix, _offsets: offsets, _indices: indices, _values: values })
-    }
-
-    /// Converts the contents of a matrix in tiles.
-    pub fn of(cx: &Context, tiles: &Tiles) -> Result<Self> {
-        let room = Self::room(cx, &tiles.shape)?;
-        write(cx, tiles, &room.matrix)?;
-        Ok(room)
-    }
+/// Converts a matrix in tiles to CSR, or to CSC if it is by columns, in memory of the call's allocator.
+fn plain(cx: &Context, tiles: &Tiles) -> Result<Plain<i32>> {
+    let room = Plain::room(cx, &tiles.shape)?;
+    write(cx, tiles, &room.matrix)?;
+    Ok(room)
 }
 
 fn build<V: crate::types::Storage<T>, T: Accumulator>(
@@ -154,6 +129,23 @@ pub struct TileFactor<V: Element, T: Accumulator> {
 }
 
 impl<V: crate::types::Storage<T>, T: Accumulator> TileFactor<V, T> {
+    /// Creates a factor from the user's tiles, or without these from the rows of op(A).
+    pub fn new(
+        cx: &Context,
+        tiles: Option<&Tiles>,
+        (a, op, source): (&SparseMatrix, Operation, Source),
+        keep_positions: bool,
+        name: &'static str,
+    ) -> Result<Self> {
+        match tiles {
+            Some(tiles) => Self::of_tiles(cx, tiles, op, source == Source::InPlace, name),
+            None => {
+                let operand = Operand::build(cx, a, op, source, name, keep_positions)?;
+                Self::of_operand(cx, operand, op, name)
+            }
+        }
+    }
+
     /// Creates the factor from an operand.
     pub fn of_operand(cx: &Context, operand: Operand<V>, op: Operation, name: &'static str) -> Result<Self> {
         let tiles = Owned::Plan(build(cx, &operand, name)?);
@@ -161,7 +153,7 @@ impl<V: crate::types::Storage<T>, T: Accumulator> TileFactor<V, T> {
     }
 
     /// Creates the factor from tiles, which are shared if `in_place` and otherwise copied.
-    pub fn of_tiles(
+    fn of_tiles(
         cx: &Context,
         tiles: &Tiles,
         op: Operation,
@@ -173,7 +165,7 @@ impl<V: crate::types::Storage<T>, T: Accumulator> TileFactor<V, T> {
         let tiles = if in_place {
             Owned::Shared(layout)
         } else {
-            let plain = Plain::of(cx, tiles)?;
+            let plain = plain(cx, tiles)?;
             // Values of tiles have the type of the sums, and for a matrix in tiles that is also V.
             let rows = Operand::<V>::build(cx, &plain.matrix, op, Source::Canonical, name, false)?;
             Owned::Plan(build(cx, &rows, name)?)

@@ -2,14 +2,15 @@
 //! block; it is swept once per block of columns of C. Each element of C is one sum in the order of the row's
 //! entries, so results do not depend on the number of threads.
 
+use std::sync::Arc;
+
 use super::{Opened, SpmmProduct};
 use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
-use crate::backend::LayoutInfo;
 use crate::error::Result;
 use crate::format::bcsr::{widest, ROWS};
 use crate::format::Bcsr;
-use crate::memory::{Buffer, Context};
+use crate::memory::Context;
 use crate::reorder::jaccard::{cluster, When};
 use crate::reorder::{BlockShape, KeptOrder};
 use crate::select::spmm::smat;
@@ -21,67 +22,42 @@ use crate::types::{Element, LayoutKind, Reorder, Storage};
 /// at most 16 KB of the first-level cache.
 const COLUMNS: usize = 64;
 
-/// The row order to build the layout with.
-pub(super) enum Wanted<'a> {
-    /// The order of the matrix.
-    AsTheyAre,
-    /// Clusters of similar rows, if they leave fewer blocks.
-    Clusters,
-    /// The clusters of an earlier analysis.
-    Kept(&'a KeptOrder),
-    /// Row at each position of a layout of the same pattern.
-    Places(&'a [u32]),
-}
-
-impl<'a> Wanted<'a> {
-    /// Returns the row order that a choice asks for.
-    pub fn of(clusters: &'a Clusters) -> Self {
-        match clusters {
-            Clusters::Kept(order) => Wanted::Kept(order),
-            Clusters::Yes | Clusters::IfFaster => Wanted::Clusters,
-            Clusters::No => Wanted::AsTheyAre,
-        }
-    }
-}
-
-/// Builds blocks of `width` columns, or of the default width for the value type if it is `None`.
+/// Builds blocks of rows in `clusters`, of `width` columns or, if that is `None`, of the default width for the
+/// value type.
 pub(super) fn arrange<V: Element>(
     cx: &Context,
     a: &OpA,
-    wanted: Wanted<'_>,
+    clusters: &Clusters,
     width: Option<usize>,
 ) -> Result<Bcsr<V>> {
     let rules = smat::rules(size_of::<V>(), width.unwrap_or(widest(size_of::<V>())));
     // The operand is copied on the way, since the rows must be sorted.
     a.arrange(cx, Source::Canonical, |allocator, rows, origin| {
-        let places = match wanted {
-            Wanted::AsTheyAre => None,
-            Wanted::Clusters => {
+        let places = match clusters {
+            Clusters::No => None,
+            Clusters::Yes | Clusters::IfFaster => {
                 let shape = BlockShape { height: ROWS, width: rules.width };
                 let windows = cluster(allocator, &rows.pattern, shape, When::Promising)?.windows;
                 windows.map(|windows| windows.places(allocator, ROWS)).transpose()?
             }
-            Wanted::Kept(order) => Some(order.places(allocator, rows.pattern.major, ROWS)?),
-            Wanted::Places(places) => Some(Buffer::from_slice(allocator, places)?),
+            Clusters::Kept(order) => Some(order.places(allocator, rows.pattern.major, ROWS)?),
         };
         Bcsr::build(allocator, &rows.pattern, rows.values, origin, rules, places.as_deref())
     })
 }
 
 impl<V: Element> Layout for Bcsr<V> {
+    const KIND: LayoutKind = LayoutKind::Bcsr;
+
     fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()> {
         a.renew(self, Self::refill, |old| {
-            let wanted = old.order.as_ref().map_or(Wanted::AsTheyAre, |order| Wanted::Places(order));
-            arrange(cx, a, wanted, Some(old.width))
+            let clusters = old.row_order()?.map_or(Clusters::No, |order| Clusters::Kept(Arc::new(order)));
+            arrange(cx, a, &clusters, Some(old.width))
         })
     }
 
-    fn units(&self) -> usize {
-        self.nnz + self.row_count
-    }
-
-    fn info(&self) -> LayoutInfo {
-        LayoutInfo { kind: LayoutKind::Bcsr, in_place: false, fill: self.fill_ratio() }
+    fn size(&self) -> (usize, f64) {
+        (self.nnz + self.row_count, self.fill_ratio())
     }
 
     fn details(&self) -> String {

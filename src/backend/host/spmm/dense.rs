@@ -8,7 +8,6 @@ use super::{Opened, SpmmProduct};
 use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::operand::Operand;
 use crate::backend::host::{lanes, schedule};
-use crate::backend::LayoutInfo;
 use crate::error::Result;
 use crate::format::dense::Dense;
 use crate::memory::Context;
@@ -42,6 +41,8 @@ impl<C: Combo> All<C> {
 }
 
 impl<C: Combo> Layout for All<C> {
+    const KIND: LayoutKind = LayoutKind::Dense;
+
     fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()> {
         self.operand.update_values(cx, &a.a, a.op, "A")?;
         let dense = &mut self.dense;
@@ -51,12 +52,8 @@ impl<C: Combo> Layout for All<C> {
         })
     }
 
-    fn units(&self) -> usize {
-        self.dense.shape.elements()
-    }
-
-    fn info(&self) -> LayoutInfo {
-        LayoutInfo { kind: LayoutKind::Dense, in_place: false, fill: self.dense.shape.fill(self.nnz) }
+    fn size(&self) -> (usize, f64) {
+        (self.dense.shape.elements(), self.dense.shape.fill(self.nnz))
     }
 
     fn details(&self) -> String {

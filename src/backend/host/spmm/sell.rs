@@ -1,15 +1,13 @@
-//! SpMM `sell`: C = alpha · op(A) · op(B) + beta · C with the layout [`SellLayout`], for few columns. An item
-//! is some slices, or a long row; it is swept once per block of columns of C. Each element of C is one sum in
-//! the order of the row's entries, so results do not depend on the number of threads.
-
-use std::ops::Range;
+//! SpMM `sell`: C = alpha · op(A) · op(B) + beta · C on [`Slices`], for few columns. An item is some slices,
+//! or a long row; each of these is swept once per block of columns of C. Each element of C is one sum in the
+//! order of the row's entries, so results do not depend on the number of threads.
 
 use super::{Opened, SpmmProduct};
 use crate::backend::host::schedule;
 use crate::backend::host::slices::Slices;
 use crate::error::Result;
 use crate::format::narrowing::Holds;
-use crate::format::sell::{with_stored, Piece, SellLayout, LANES, NO_ROW};
+use crate::format::sell::{with_stored, LANES, NO_ROW};
 use crate::support::Combo;
 use crate::types::Storage;
 
@@ -18,67 +16,40 @@ const COLUMNS: usize = 16;
 
 impl<C: Combo> SpmmProduct<C> for Slices<C::A> {
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
-        let (items, long_rows) = (self.items.len() - 1, &self.layout.long_rows);
-        with_stored!(&self.layout.values, values => {
-            let product = Running::<C, _> { layout: &self.layout, values, opened };
-            schedule::for_each(parallel, items + long_rows.len(), |item| {
+        let (layout, items) = (&self.layout, self.items.len() - 1);
+        with_stored!(&layout.values, values => {
+            let add = |sums: &mut [C::Acc], place: usize, column: usize, first: usize| {
+                let value: C::A = values[place].value();
+                opened.add(sums, value.widen(), column, first);
+            };
+            let slice = |number: usize| {
+                let row = |lane: usize| {
+                    let row = layout.rows[number * LANES + lane];
+                    (row != NO_ROW).then_some(row as usize)
+                };
+                opened.sweep::<LANES, COLUMNS>(row, |sums, first, columns| {
+                    for (lane, sums) in sums.iter_mut().enumerate() {
+                        layout.for_each_of_lane(number, lane, |place, column| {
+                            add(&mut sums[..columns], place, column, first);
+                        });
+                    }
+                });
+            };
+            schedule::for_each(parallel, items + layout.long_rows.len(), |item| {
                 if item < items {
-                    product.slices(self.items[item] as usize..self.items[item + 1] as usize);
-                } else {
-                    let long = &long_rows[item - items];
-                    let pieces = &self.layout.pieces[long.first as usize..long.last as usize];
-                    product.row(long.row as usize, Entries::Pieces(pieces));
+                    return (self.items[item] as usize..self.items[item + 1] as usize).for_each(&slice);
                 }
+                let long = &layout.long_rows[item - items];
+                let pieces = &layout.pieces[long.first as usize..long.last as usize];
+                opened.sweep::<1, COLUMNS>(|_| Some(long.row as usize), |[sums], first, columns| {
+                    for piece in pieces {
+                        layout.for_each_of_piece(piece, |place, column| {
+                            add(&mut sums[..columns], place, column, first);
+                        });
+                    }
+                });
             });
         });
         Ok(())
-    }
-}
-
-/// The location of a row's entries.
-#[derive(Clone, Copy)]
-enum Entries<'a> {
-    /// The number of a slice, and the lane of the row in it.
-    Lane(usize, usize),
-    Pieces(&'a [Piece]),
-}
-
-/// One running product.
-struct Running<'a, C: Combo, S> {
-    layout: &'a SellLayout<C::A>,
-    values: &'a [S],
-    opened: Opened<'a, C>,
-}
-
-impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
-    fn slices(&self, range: Range<usize>) {
-        for number in range {
-            for lane in 0..LANES {
-                let row = self.layout.rows[number * LANES + lane];
-                if row != NO_ROW {
-                    self.row(row as usize, Entries::Lane(number, lane));
-                }
-            }
-        }
-    }
-
-    fn row(&self, row: usize, entries: Entries<'_>) {
-        let opened = &self.opened;
-        opened.sweep::<1, COLUMNS>(
-            |_| Some(row),
-            |[sums], first, columns| {
-                let mut add = |place: usize, column: usize| {
-                    opened.add(&mut sums[..columns], self.values[place].value().widen(), column, first);
-                };
-                match entries {
-                    Entries::Lane(slice, lane) => self.layout.for_each_of_lane(slice, lane, add),
-                    Entries::Pieces(pieces) => {
-                        for piece in pieces {
-                            self.layout.for_each_of_piece(piece, &mut add);
-                        }
-                    }
-                }
-            },
-        );
     }
 }

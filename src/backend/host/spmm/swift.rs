@@ -7,7 +7,6 @@
 use super::{Opened, SpmmProduct};
 use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
-use crate::backend::LayoutInfo;
 use crate::error::Result;
 use crate::format::Swift;
 use crate::memory::{pool, Context};
@@ -28,16 +27,14 @@ pub(super) fn arrange<V: Element>(cx: &Context, a: &OpA) -> Result<Swift<V>> {
 }
 
 impl<V: Element> Layout for Swift<V> {
+    const KIND: LayoutKind = LayoutKind::Swift;
+
     fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()> {
         a.renew(self, |swift, values, _| swift.refill(values), |_| arrange(cx, a))
     }
 
-    fn units(&self) -> usize {
-        self.outline.nnz + self.row_count
-    }
-
-    fn info(&self) -> LayoutInfo {
-        LayoutInfo { kind: LayoutKind::Swift, in_place: false, fill: 1.0 }
+    fn size(&self) -> (usize, f64) {
+        (self.outline.nnz + self.row_count, 1.0)
     }
 
     fn details(&self) -> String {

@@ -7,7 +7,6 @@
 use super::{Opened, SpmmProduct};
 use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
-use crate::backend::LayoutInfo;
 use crate::error::Result;
 use crate::format::masked_window::MaskedTiles;
 use crate::format::window::{Counts, DenseTiles, Rules, Tiles, WindowLayout, HEIGHTS};
@@ -41,16 +40,14 @@ pub(super) fn arrange<V: Element, T: HostTiles>(cx: &Context, a: &OpA) -> Result
 }
 
 impl<V: Element, T: HostTiles> Layout for WindowLayout<V, T> {
+    const KIND: LayoutKind = LayoutKind::Window;
+
     fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()> {
         a.renew(self, WindowLayout::refill, |_| arrange(cx, a))
     }
 
-    fn units(&self) -> usize {
-        self.nnz + self.row_count
-    }
-
-    fn info(&self) -> LayoutInfo {
-        LayoutInfo { kind: LayoutKind::Window, in_place: false, fill: self.fill_ratio() }
+    fn size(&self) -> (usize, f64) {
+        (self.nnz + self.row_count, self.fill_ratio())
     }
 
     fn details(&self) -> String {

@@ -6,7 +6,6 @@
 use super::{Opened, SpmvProduct};
 use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
-use crate::backend::LayoutInfo;
 use crate::error::Result;
 use crate::format::dasp::{self, DaspPart, Results, PIECES, ROWS};
 use crate::format::DaspLayout;
@@ -14,10 +13,9 @@ use crate::memory::Context;
 use crate::support::Combo;
 use crate::types::{Accumulator, Element, LayoutKind, Storage};
 
-/// Row blocks, and results of other rows, per item: enough work to be worth the cost of taking an item
+/// Results of rows that are not long, per item: enough work to be worth the cost of taking an item
 /// (src/backend/host/slices.rs).
-const ITEM_ROW_BLOCKS: usize = 32;
-const ITEM_RESULTS: usize = 1024;
+const ITEM_RESULTS: usize = 256;
 
 pub(super) fn arrange<V: Element>(cx: &Context, a: &OpA) -> Result<DaspLayout<V>> {
     a.arrange(cx, a.source(), |allocator, rows, origin| {
@@ -26,16 +24,14 @@ pub(super) fn arrange<V: Element>(cx: &Context, a: &OpA) -> Result<DaspLayout<V>
 }
 
 impl<V: Element> Layout for DaspLayout<V> {
+    const KIND: LayoutKind = LayoutKind::Dasp;
+
     fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()> {
         a.renew(self, Self::refill, |_| arrange(cx, a))
     }
 
-    fn units(&self) -> usize {
-        self.values.len() + self.row_count
-    }
-
-    fn info(&self) -> LayoutInfo {
-        LayoutInfo { kind: LayoutKind::Dasp, in_place: false, fill: self.fill_ratio() }
+    fn size(&self) -> (usize, f64) {
+        (self.values.len() + self.row_count, self.fill_ratio())
     }
 
     fn details(&self) -> String {
@@ -50,24 +46,11 @@ impl<C: Combo> SpmvProduct<C> for DaspLayout<C::A> {
 
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
         let product = Running { layout: self, opened };
-        let shape = &self.shape;
-        let row_blocks = shape.classes.row_blocks();
-        let counts = [
-            self.tasks.len(),
-            row_blocks.div_ceil(ITEM_ROW_BLOCKS),
-            shape.result_count().div_ceil(ITEM_RESULTS),
-        ];
-        schedule::for_each(parallel, counts.iter().sum(), |item| {
-            if item < counts[0] {
-                return product.task(item);
-            }
-            let item = item - counts[0];
-            if item < counts[1] {
-                let first = item * ITEM_ROW_BLOCKS;
-                return (first..row_blocks.min(first + ITEM_ROW_BLOCKS)).for_each(|at| product.row_block(at));
-            }
-            let first = (item - counts[1]) * ITEM_RESULTS;
-            (first..shape.result_count().min(first + ITEM_RESULTS)).for_each(|at| product.result(at));
+        let (tasks, results) = (self.tasks.len(), self.shape.result_count());
+        schedule::for_each(parallel, tasks + results.div_ceil(ITEM_RESULTS), |item| {
+            let Some(item) = item.checked_sub(tasks) else { return product.task(item) };
+            let first = item * ITEM_RESULTS;
+            (first..results.min(first + ITEM_RESULTS)).for_each(|at| product.result(at));
         });
         for split in self.splits.iter() {
             let (first, tasks) = (split.before as usize, split.tasks as usize);
@@ -109,34 +92,23 @@ impl<C: Combo> Running<'_, C> {
         }
     }
 
-    fn row_block(&self, number: usize) {
-        for r in 0..ROWS {
-            if let Some(row) = self.layout.row(Results::Medium, number * ROWS + r) {
-                self.opened.store(row, self.dot(self.layout.medium_slots(number, r)));
-            }
-        }
-    }
-
-    /// Computes any result except that of a medium row.
+    /// Computes the result of a row that is not long, or of padding.
     fn result(&self, at: usize) {
         let (layout, shape) = (self.layout, &self.layout.shape);
-        let Ok(row) = usize::try_from(layout.order[at]) else {
-            return;
-        };
+        let Ok(row) = usize::try_from(layout.order[at]) else { return };
         let (singles, medium) = (shape.results(Results::Single), shape.results(Results::Medium));
-        if at < singles.start {
-            for (results, part, cut) in PIECES {
-                let range = shape.results(results);
-                if range.contains(&at) {
-                    let (line, places) = dasp::place(cut, at - range.start);
-                    self.opened.store(row, self.dot(layout.short_slots(part, line, places)));
-                }
-            }
-        } else if at < singles.end {
-            let slot = shape.slots(DaspPart::Single).start + at - singles.start;
-            self.opened.store(row, self.dot(std::iter::once(slot)));
-        } else if at >= medium.end {
-            self.opened.store(row, C::Acc::ZERO);
-        }
+        let short = PIECES.into_iter().find(|(results, ..)| shape.results(*results).contains(&at));
+        let sum = if let Some((results, part, cut)) = short {
+            let (line, places) = dasp::place(cut, at - shape.results(results).start);
+            self.dot(layout.short_slots(part, line, places))
+        } else if singles.contains(&at) {
+            self.dot(std::iter::once(shape.slots(DaspPart::Single).start + at - singles.start))
+        } else if medium.contains(&at) {
+            let at = at - medium.start;
+            self.dot(layout.medium_slots(at / ROWS, at % ROWS))
+        } else {
+            C::Acc::ZERO
+        };
+        self.opened.store(row, sum);
     }
 }

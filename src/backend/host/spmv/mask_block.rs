@@ -5,7 +5,6 @@
 use super::{Opened, SpmvProduct};
 use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
-use crate::backend::LayoutInfo;
 use crate::error::Result;
 use crate::format::mask_block::{BlockHead, COLUMNS, CUT, MOST_ROWS, WORD_ROWS};
 use crate::format::MaskBlock;
@@ -31,16 +30,14 @@ pub(super) fn arrange<V: Element>(cx: &Context, a: &OpA) -> Result<MaskBlock<V>>
 }
 
 impl<V: Element> Layout for MaskBlock<V> {
+    const KIND: LayoutKind = LayoutKind::MaskBlock;
+
     fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()> {
         a.renew(self, Self::refill, |_| arrange(cx, a))
     }
 
-    fn units(&self) -> usize {
-        self.values.len() + self.row_count
-    }
-
-    fn info(&self) -> LayoutInfo {
-        LayoutInfo { kind: LayoutKind::MaskBlock, in_place: false, fill: self.fill_ratio() }
+    fn size(&self) -> (usize, f64) {
+        (self.values.len() + self.row_count, self.fill_ratio())
     }
 
     fn details(&self) -> String {

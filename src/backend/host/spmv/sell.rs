@@ -4,8 +4,6 @@
 //! tail; a long row is the sum, in order, of the dots of its pieces. The result does not depend on the number
 //! of threads.
 
-use std::ops::Range;
-
 use super::{Opened, SpmvProduct};
 use crate::backend::host::lanes::{self, gather, load, Cols, Eight, Narrow, Wide};
 use crate::backend::host::schedule;
@@ -41,13 +39,17 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     fn run(&self, parallel: bool, items: &[u64]) {
         // The unchecked loads below rely on this; the plan has checked it.
         assert!(self.opened.x.len() >= self.layout.col_count);
-        let slice_items = items.len() - 1;
-        schedule::for_each(parallel, slice_items + self.layout.pieces.len(), |item| {
-            if item < slice_items {
-                self.slices(items[item] as usize..items[item + 1] as usize);
-            } else {
-                self.piece(item - slice_items);
+        schedule::for_each(parallel, items.len() - 1 + self.layout.pieces.len(), |item| {
+            if lanes::uses_avx2::<C>() {
+                // SAFETY: the processor has AVX2, FMA and F16C.
+                return unsafe { self.item_avx2(items, item) };
             }
+            // Plain code gets values in a form that it can read: on x86-64 only the full form, because
+            // `lanes::reader` refuses the narrower forms there.
+            let is_full = std::any::TypeId::of::<S>() == std::any::TypeId::of::<C::A>();
+            assert!(is_full || cfg!(not(target_arch = "x86_64")), "values in a narrower form need AVX2");
+            // SAFETY: plain code runs everywhere.
+            unsafe { self.item::<false>(items, item) }
         });
         self.long_rows();
     }
@@ -60,55 +62,25 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
         }
     }
 
-    /// Asserts that plain code gets values in a form that it can read: on x86-64 only the full form, because
-    /// `lanes::reader` refuses the narrower forms there.
-    #[inline(always)]
-    fn check_plain(&self) {
-        let is_full = std::any::TypeId::of::<S>() == std::any::TypeId::of::<C::A>();
-        assert!(is_full || cfg!(not(target_arch = "x86_64")), "values in a narrower form need AVX2");
-    }
-
-    fn slices(&self, range: Range<usize>) {
-        if lanes::uses_avx2::<C>() {
-            // SAFETY: the processor has AVX2, FMA and F16C.
-            return unsafe { self.slices_avx2(range) };
-        }
-        self.check_plain();
-        // SAFETY: plain code runs everywhere.
-        unsafe { self.slices_with::<false>(range) }
-    }
-
-    fn piece(&self, number: usize) {
-        if lanes::uses_avx2::<C>() {
-            // SAFETY: the processor has AVX2, FMA and F16C.
-            return unsafe { self.piece_avx2(number) };
-        }
-        self.check_plain();
-        // SAFETY: plain code runs everywhere.
-        unsafe { self.piece_with::<false>(number) }
-    }
-
     /// # Safety
     /// The processor has AVX2, FMA and F16C.
     #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,f16c"))]
-    unsafe fn slices_avx2(&self, range: Range<usize>) {
+    unsafe fn item_avx2(&self, items: &[u64], item: usize) {
         // SAFETY: the caller's promise.
-        unsafe { self.slices_with::<true>(range) }
+        unsafe { self.item::<true>(items, item) }
     }
 
-    /// # Safety
-    /// The requirements of [`Self::slices_avx2`].
-    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,f16c"))]
-    unsafe fn piece_avx2(&self, number: usize) {
-        // SAFETY: the caller's promise.
-        unsafe { self.piece_with::<true>(number) }
-    }
-
+    /// Computes the slices of an item, or, behind the items, a piece.
+    ///
     /// # Safety
     /// If `AVX2` is true, the processor must have AVX2, FMA and F16C.
     #[inline(always)]
-    unsafe fn slices_with<const AVX2: bool>(&self, range: Range<usize>) {
-        for number in range {
+    unsafe fn item<const AVX2: bool>(&self, items: &[u64], item: usize) {
+        if let Some(piece) = (item + 1).checked_sub(items.len()) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.piece::<AVX2>(piece) };
+        }
+        for number in items[item] as usize..items[item + 1] as usize {
             let slice = &self.layout.slices[number];
             // SAFETY: analysis has made the slice, with its columns inside x.
             unsafe {
@@ -135,7 +107,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
 
     /// # Safety
     /// The slice must be one of the layout's, with columns of `K`'s width; and the requirements of
-    /// [`Self::slices_with`].
+    /// [`Self::item`].
     #[inline(always)]
     unsafe fn slice<const AVX2: bool, K: Cols>(&self, number: usize, slice: &Slice) {
         let (values, columns, x) = self.open(slice);
@@ -149,11 +121,10 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
                 let xs = gather::<AVX2, C>(x, at(step));
                 sums.add_products(values.add(step * LANES), xs);
             }
-            let lanes = number * LANES;
             if slice.is_even() {
-                self.store_even(self.layout.rows[lanes] as usize, &sums.get());
-                return;
+                return self.store(number, slice, &sums.get());
             }
+            let lanes = number * LANES;
             let lengths = &self.layout.lengths[lanes..lanes + LANES];
             let mut active = LANES;
             for step in full..steps {
@@ -173,11 +144,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
                 *sum += Self::dot::<AVX2, K>(rest, values.add(tail), columns.add(tail * K::WIDTH), x);
                 tail += rest;
             }
-            for (sum, &row) in sums.iter().zip(&self.layout.rows[lanes..lanes + LANES]) {
-                if row != NO_ROW {
-                    self.opened.store(row as usize, *sum);
-                }
-            }
+            self.store(number, slice, &sums);
         }
     }
 
@@ -197,29 +164,33 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
             }
             sums.get()
         };
-        let lanes = number * LANES;
+        self.store(number, slice, &sums);
+    }
+
+    /// Stores the sums of the lanes of a slice.
+    #[inline(always)]
+    fn store(&self, number: usize, slice: &Slice, sums: &[C::Acc; LANES]) {
+        let rows = &self.layout.rows[number * LANES..(number + 1) * LANES];
         if slice.is_even() {
-            self.store_even(self.layout.rows[lanes] as usize, &sums);
-        } else {
-            for (sum, &row) in sums.iter().zip(&self.layout.rows[lanes..lanes + LANES]) {
+            let first = rows[0] as usize;
+            // SAFETY: one thread has the slice's rows.
+            let y = unsafe { self.opened.rows(first..first + LANES) };
+            for (y, sum) in y.iter_mut().zip(sums) {
+                self.opened.scalars.store(*sum, y);
+            }
+            return;
+        }
+        for (sum, &row) in sums.iter().zip(rows) {
+            if row != NO_ROW {
                 self.opened.store(row as usize, *sum);
             }
         }
     }
 
-    #[inline(always)]
-    fn store_even(&self, first: usize, sums: &[C::Acc; LANES]) {
-        // SAFETY: one thread has the slice's rows.
-        let y = unsafe { self.opened.rows(first..first + LANES) };
-        for (y, sum) in y.iter_mut().zip(sums) {
-            self.opened.scalars.store(*sum, y);
-        }
-    }
-
     /// # Safety
-    /// The requirements of [`Self::slices_with`].
+    /// The requirements of [`Self::item`].
     #[inline(always)]
-    unsafe fn piece_with<const AVX2: bool>(&self, number: usize) {
+    unsafe fn piece<const AVX2: bool>(&self, number: usize) {
         let piece: &Piece = &self.layout.pieces[number];
         let (start, len) = (piece.values as usize, piece.len as usize);
         let values = self.values[start..start + len].as_ptr();
@@ -240,7 +211,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     /// the entries behind the last group of eight.
     ///
     /// # Safety
-    /// There must be `len` values and columns, all inside x; and the requirements of [`Self::slices_with`].
+    /// There must be `len` values and columns, all inside x; and the requirements of [`Self::item`].
     #[inline(always)]
     unsafe fn dot<const AVX2: bool, K: Cols>(
         len: usize,

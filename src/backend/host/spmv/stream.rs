@@ -6,7 +6,6 @@
 use super::{Opened, SpmvProduct};
 use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
-use crate::backend::LayoutInfo;
 use crate::error::Result;
 use crate::format::stream::Tile;
 use crate::format::StreamLayout;
@@ -32,16 +31,14 @@ pub(super) fn arrange<V: Element>(cx: &Context, a: &OpA) -> Result<StreamLayout<
 }
 
 impl<V: Element> Layout for StreamLayout<V> {
+    const KIND: LayoutKind = LayoutKind::Stream;
+
     fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()> {
         a.renew(self, Self::refill, |_| arrange(cx, a))
     }
 
-    fn units(&self) -> usize {
-        self.slot_count
-    }
-
-    fn info(&self) -> LayoutInfo {
-        LayoutInfo { kind: LayoutKind::Stream, in_place: false, fill: self.fill_ratio() }
+    fn size(&self) -> (usize, f64) {
+        (self.slot_count, self.fill_ratio())
     }
 }
 

@@ -72,7 +72,7 @@ fn blocks_multiply_what_is_stored() {
 fn blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
     let mut random = Random::new(11);
     let lengths: Vec<usize> = (0..3000).map(|_| random.below(30)).collect();
-    let arrange = |cx: &Context, a: &OpA| executors::arrange(cx, a, executors::Wanted::AsTheyAre, None);
+    let arrange = |cx: &Context, a: &OpA| executors::arrange(cx, a, &Clusters::No, None);
     check_threads_and_updates::<F64, _>(&lengths, 500, 13, arrange);
 }
 

@@ -89,8 +89,8 @@ where
         let product = Running { layout: &slices.layout, values, opened };
         // SAFETY: plain code runs everywhere.
         unsafe {
-            product.slices_with::<false>(0..slices.layout.slices.len());
-            (0..parts).for_each(|piece| product.piece_with::<false>(piece));
+            let items = slices.items.len() - 1 + parts;
+            (0..items).for_each(|item| product.item::<false>(&slices.items, item));
         }
         product.long_rows();
     });
