@@ -11,7 +11,7 @@ use tarsia::facade::{BackendKind, Operation};
 use super::products;
 use super::rows::{largest, row_lengths, row_products, RowSample};
 use super::scalar::Scalar;
-use super::table::grouped;
+use crate::table::grouped;
 use crate::Result;
 
 /// All rows are compared if a product has fewer multiplications than this.
