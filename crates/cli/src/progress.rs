@@ -1,11 +1,11 @@
 //! Progress on stderr: one line that changes in its place, where stderr is a terminal. In a pipe or a file there is
 //! none, so that programs read nothing but results.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 /// Time from one picture of the line to the next: rare enough to leave measurements alone.
 const TICK: Duration = Duration::from_millis(200);
@@ -24,7 +24,7 @@ pub struct Bar(ProgressBar);
 impl Bar {
     /// Shows how many of `count` parts are done, what is being done, and how much time the others will take.
     pub fn new(count: usize) -> Self {
-        let template = "[{bar:24}] {pos} of {len}, {eta} left  {wide_msg}";
+        let template = "[{bar:24}] {pos} of {len}{left}  {wide_msg}";
         Self::show(ProgressBar::new(count as u64), template, "")
     }
 
@@ -32,7 +32,7 @@ impl Bar {
         if !bar.is_hidden() {
             let plain = |_| ProgressStyle::default_bar();
             let style = ProgressStyle::with_template(template).unwrap_or_else(plain);
-            bar.set_style(style.progress_chars("=> "));
+            bar.set_style(style.progress_chars("=> ").with_key("left", left));
             bar.set_message(what.to_string());
             bar.enable_steady_tick(TICK);
             *line() = Some(bar.clone());
@@ -52,6 +52,14 @@ impl Drop for Bar {
             *line() = None;
             self.0.finish_and_clear();
         }
+    }
+}
+
+/// Writes how much time is left, once a part is done by which it can be told.
+fn left(state: &ProgressState, out: &mut dyn fmt::Write) {
+    if state.pos() > 0 {
+        // A line that cannot be written is ignored.
+        let _ = write!(out, ", {:#} left", HumanDuration(state.eta()));
     }
 }
 

@@ -70,7 +70,7 @@ mod tests {
     use matrices::gallery;
     use tarsia::facade::{BackendKind, Operation};
 
-    use super::super::check::{Computed, Oracle};
+    use super::super::check::{Factors, Oracle};
     use super::*;
 
     #[test]
@@ -83,11 +83,11 @@ mod tests {
         let (mut y, mut c) = (vec![f64::NAN; 70], vec![f64::NAN; 70 * n]);
         spmv(&a, &x[..90], &mut y);
         spmm(&a, &x, &mut c, n);
-        assert!(oracle.check_spmv(&a, &x[..90], &y).unwrap().passed);
-        assert!(oracle.check_spmm(&a, &x, &c, n).unwrap().passed);
+        assert!(oracle.dense(&a, &x[..90], 1).unwrap().check(&y).passed);
+        assert!(oracle.dense(&a, &x, n).unwrap().check(&c).passed);
         let c = spgemm(&a, &b, 10).unwrap();
-        let computed = Computed { a: &a, b: &b, op_b: Operation::NonTranspose, c: &c };
-        let results = oracle.check_spgemm(&session, &computed, &x[..80]).unwrap();
+        let factors = Factors { a: &a, b: &b, op_b: Operation::NonTranspose };
+        let results = oracle.sparse(factors, &x[..80]).unwrap().check(&session, &c).unwrap();
         assert!(results.iter().all(|result| result.passed), "{results:?}");
     }
 }

@@ -5,7 +5,7 @@ use matrices::owned::OwnedCsr;
 use matrices::SplitMix64;
 use tarsia::facade::Operation;
 
-use super::check::{CheckResult, Computed, Oracle, BUDGET};
+use super::check::{CheckResult, Factors, Oracle, BUDGET};
 use super::naive;
 use super::products::{
     self, median, median_of, median_seconds, row_major, timed, zeros, Info, SparseProduct, Stored,
@@ -115,9 +115,8 @@ impl<T: Scalar> Setting<'_, T> {
         };
         let seconds = step("SpMV", || median_seconds(&mut once))?;
         device_y.download_to(&mut y)?;
-        let check = step("SpMV: checks", || self.oracle.check_spmv(a, &x, &y))?;
         let parts = ("SpMV", "y = A·x".to_string(), "SpMV".to_string());
-        self.dense(parts, &Info::of(&plan)?, seconds, check, (&x, 1))
+        self.dense(parts, &Info::of(&plan)?, seconds, (&x, 1), &y)
     }
 
     /// Times and checks C = A · B with n columns.
@@ -136,22 +135,21 @@ impl<T: Scalar> Setting<'_, T> {
         };
         let seconds = step("SpMM", || median_seconds(&mut once))?;
         device_c.download_to(&mut c)?;
-        let check = step("SpMM: checks", || self.oracle.check_spmm(a, &b, &c, n))?;
         let parts = ("SpMM", format!("C = A·B, B of {n} columns"), format!("SpMM, N = {n}"));
-        self.dense(parts, &Info::of(&plan)?, seconds, check, (&b, n))
+        self.dense(parts, &Info::of(&plan)?, seconds, (&b, n), &c)
     }
 
-    /// Compares a product with a dense operand with other implementations of it.
+    /// Checks the product C with a dense operand, and compares it with other implementations of it.
     fn dense(
         &self,
         (operation, formula, name): (&'static str, String, String),
         info: &Info,
         seconds: f64,
-        check: CheckResult,
         (b, n): (&[T], usize),
+        c: &[T],
     ) -> Result<Outcome> {
         let a = self.a;
-        let right = |c: &[T]| self.oracle.check_spmm(a, b, c, n).map(|result| result.passed);
+        let expected = step(&format!("{operation}: checks"), || self.oracle.dense(a, b, n))?;
         let naive = match a.nnz() as u64 * n as u64 {
             MOST_NAIVE.. => Err("it takes too long".into()),
             _ => {
@@ -161,12 +159,12 @@ impl<T: Scalar> Setting<'_, T> {
                     _ => naive::spmm(a, b, &mut c, n),
                 };
                 let seconds = step(&format!("{operation}: the naive loop"), || repeated(loops))?;
-                believed(seconds, right(&c)?)
+                believed(seconds, expected.check(&c).passed)
             }
         };
         let rival = self.against(operation, |rival| {
             let Other { seconds, result } = rival.dense(a, b, n)?;
-            Ok((seconds, right(&result)?))
+            Ok((seconds, expected.check(&result).passed))
         });
         let dense_bytes = (a.rows + a.cols) as f64 * n as f64 * size_of::<T>() as f64;
         let timing = Timing {
@@ -177,7 +175,7 @@ impl<T: Scalar> Setting<'_, T> {
             rival,
         };
         let notes = vec![format!("{}; prepared once in {}", chosen(info), time(info.analysis_seconds))];
-        Ok(Outcome { operation, formula, name, timing: Some(timing), notes, checks: vec![check] })
+        Ok(Outcome { operation, formula, name, timing: Some(timing), notes, checks: vec![expected.check(c)] })
     }
 
     /// Runs the other library, if there is one: `run` returns its seconds, and whether its result is right.
@@ -316,13 +314,14 @@ impl<T: Scalar> Setting<'_, T> {
     ) -> Result<Outcome> {
         let SparseRun { c, info, analysis, symbolic, numeric, total } = run;
         let (b_rows, b_entries) = met(a, &row_lengths(self.a, op_b));
-        let factors = info.matrix_bytes::<T>(a.rows, a.nnz()) + info.matrix_bytes::<T>(b_rows, b_entries);
-        let bytes = factors + c.nnz() as f64 * entry_bytes::<T>() + (c.rows + 1) as f64 * 8.0;
+        let bytes = info.matrix_bytes::<T>(a.rows, a.nnz()) + info.matrix_bytes::<T>(b_rows, b_entries);
+        let bytes = bytes + c.nnz() as f64 * entry_bytes::<T>() + (c.rows + 1) as f64 * 8.0;
         let v: Vec<T> = random(rng, c.cols)?;
-        let check =
-            |c: &OwnedCsr<T>| self.oracle.check_spgemm(self.session, &Computed { a, b: self.a, op_b, c }, &v);
+        let factors = Factors { a, b: self.a, op_b };
+        let expected = step("SpGEMM: checks", || self.oracle.sparse(factors, &v))?;
+        let check = |c: &OwnedCsr<T>| step("SpGEMM: checks", || expected.check(self.session, c));
         let right = |c: &OwnedCsr<T>| check(c).map(|results| results.iter().all(|result| result.passed));
-        let checks = step("SpGEMM: checks", || check(&c))?;
+        let checks = check(&c)?;
         let compression = info.products as f64 / (c.nnz() as f64).max(1.0);
         let notes = vec![
             chosen(&info),
