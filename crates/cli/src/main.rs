@@ -10,15 +10,19 @@ mod demo;
 mod features;
 mod generate;
 mod inspect;
+mod options;
 mod pack;
 mod plot;
 mod progress;
+mod table;
 
 use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use crate::table::Cell;
 
 /// Result of a command; the error is ready to be shown.
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -29,6 +33,9 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+
+    #[command(flatten)]
+    color: colorchoice_clap::Color,
 }
 
 #[derive(Debug, Subcommand)]
@@ -48,7 +55,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let cli = Cli::parse();
+    cli.color.write_global();
+    let result = match cli.command {
         Command::Demo(args) => demo::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Bench(args) => bench::run(&args),
@@ -62,7 +71,7 @@ fn main() -> ExitCode {
         // The reader of our output (such as `| head`) has closed the pipe.
         Err(error) if is_closed_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tarsia: {error}");
+            anstream::eprintln!("{}: {error}", Cell::news("tarsia", false));
             ExitCode::from(2)
         }
     }

@@ -1,34 +1,92 @@
-//! Progress messages on stderr, for steps so long that a person would wonder.
+//! Progress on stderr: one line that changes in its place, where stderr is a terminal. In a pipe or a file there is
+//! none, so that programs read nothing but results.
 
-use std::io::Write;
-use std::sync::mpsc::{channel, RecvTimeoutError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::fmt::{self, Display};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// A step that is shorter than this prints nothing.
-const PATIENCE: Duration = Duration::from_secs(1);
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
-/// Runs `work`. If it takes longer than [`PATIENCE`], a line on stderr says what is being done, and another
-/// one, at the end, how long it took.
-pub fn step<R>(what: &str, work: impl FnOnce() -> R) -> R {
-    // A line that cannot be written is ignored.
-    let say = |line: String| drop(writeln!(std::io::stderr(), "{line}"));
-    let start = Instant::now();
-    let (done, watched) = channel::<()>();
-    let out = thread::scope(|scope| {
-        let watch = move || {
-            if watched.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                say(format!("… {what}"));
-            }
-        };
-        // If no thread can watch, there is no line; nothing else changes.
-        let _watcher = thread::Builder::new().spawn_scoped(scope, watch);
-        let out = work();
-        drop(done);
-        out
-    });
-    if start.elapsed() > PATIENCE {
-        say(format!("… {what}: {:.1} s", start.elapsed().as_secs_f64()));
+/// Time from one picture of the line to the next: rare enough to leave measurements alone.
+const TICK: Duration = Duration::from_millis(200);
+
+/// The line, while there is one. It is shared, so that a step within a step changes its text and does not begin
+/// another line.
+static LINE: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+fn line() -> MutexGuard<'static, Option<ProgressBar>> {
+    LINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A bar of parts that are done; it disappears when this is dropped.
+pub struct Bar(ProgressBar);
+
+impl Bar {
+    /// Shows how many of `count` parts are done, what is being done, and how much time the others will take.
+    pub fn new(count: usize) -> Self {
+        let template = "[{bar:24}] {pos} of {len}{left}  {wide_msg}";
+        Self::show(ProgressBar::new(count as u64), template, "")
     }
+
+    fn show(bar: ProgressBar, template: &str, what: &str) -> Self {
+        if !bar.is_hidden() {
+            let plain = |_| ProgressStyle::default_bar();
+            let style = ProgressStyle::with_template(template).unwrap_or_else(plain);
+            bar.set_style(style.progress_chars("=> ").with_key("left", left));
+            bar.set_message(what.to_string());
+            bar.enable_steady_tick(TICK);
+            *line() = Some(bar.clone());
+        }
+        Bar(bar)
+    }
+
+    /// Counts a part as done.
+    pub fn advance(&self) {
+        self.0.inc(1);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if !self.0.is_hidden() {
+            *line() = None;
+            self.0.finish_and_clear();
+        }
+    }
+}
+
+/// Writes how much time is left, once a part is done by which it can be told.
+fn left(state: &ProgressState, out: &mut dyn fmt::Write) {
+    if state.pos() > 0 {
+        // A line that cannot be written is ignored.
+        let _ = write!(out, ", {:#} left", HumanDuration(state.eta()));
+    }
+}
+
+/// Runs `work`, and shows meanwhile what it does and for how long.
+pub fn step<R>(what: &str, work: impl FnOnce() -> R) -> R {
+    let outer = line().clone();
+    let Some(bar) = outer else {
+        let _line = Bar::show(ProgressBar::new_spinner(), "{spinner} {msg}, {elapsed}", what);
+        return work();
+    };
+    let before = bar.message();
+    bar.set_message(what.to_string());
+    let out = work();
+    bar.set_message(before);
     out
+}
+
+/// Runs `work`, which prints, while the line is away.
+pub fn aside<R>(work: impl FnOnce() -> R) -> R {
+    let line = line().clone();
+    match line {
+        Some(bar) => bar.suspend(work),
+        None => work(),
+    }
+}
+
+/// Prints a line on stderr.
+pub fn say(text: impl Display) {
+    aside(|| anstream::eprintln!("{text}"));
 }

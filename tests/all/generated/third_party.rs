@@ -167,11 +167,15 @@ const OTHERS: &str = "
 | CUDA runtime, `libcudart_static.a` | library, where it is built with kernels | NVIDIA CUDA Toolkit End User License Agreement, whose attachment A lists it as redistributable | <https://docs.nvidia.com/cuda/eula/index.html> |
 | CUB, of CCCL | library, where it is built with kernels | BSD-3-Clause | below |
 | libcu++ and Thrust headers, of CCCL, which CUB includes | library, where it is built with kernels | Apache-2.0 WITH LLVM-exception; Apache-2.0 | <https://github.com/NVIDIA/cccl/blob/main/LICENSE> |
+| DejaVu Sans, the font of pictures, in the crate dejavu | program | Bitstream Vera, with changes in the public domain | below |
 
 ## Texts
 
 Apache-2.0 is in LICENSE-APACHE.
 ";
+
+/// Crate whose own licence is that of its code, and the file in its archive with the licence of the font in it.
+const FONT: (&str, &str) = ("dejavu", "assets/dejavu-fonts-ttf-2.37/LICENSE");
 
 /// Returns the expected contents of THIRD-PARTY.md.
 pub fn notices() -> String {
@@ -197,6 +201,10 @@ pub fn notices() -> String {
         .unwrap();
         if let (false, Some(text)) = (["MIT", "Apache-2.0"].contains(&licence), text) {
             others.insert(format!("{licence}, of {name}"), text);
+        }
+        if name == FONT.0 {
+            let text = std::fs::read_to_string(folder.join(FONT.1)).unwrap();
+            others.insert("Bitstream Vera and others, of DejaVu Sans".into(), text.replace('\r', ""));
         }
     }
     out += OTHERS;

@@ -11,6 +11,8 @@ use super::number::{Precision, Values};
 use super::report::DEFAULT;
 use super::runs::{Layout, Stored};
 use crate::generate::spelled_out;
+use crate::options::{positive, Backend};
+use crate::plot::Format;
 use crate::Result;
 
 /// Name of the algorithm for products without a plan.
@@ -201,7 +203,7 @@ pub struct Args {
     pub mkl: Option<String>,
 
     /// Largest fill (values in blocks per entry) with which cuSPARSE's BSR is timed
-    #[arg(long, value_name = "FILL", default_value_t = 2.0, requires = "against")]
+    #[arg(long, value_name = "FILL", default_value = "2", value_parser = positive, requires = "against")]
     pub bsr_fill: f64,
 
     /// Largest number of executions behind a median
@@ -217,7 +219,7 @@ pub struct Args {
     pub features: bool,
 
     /// Largest C that SpGEMM may make, in GiB
-    #[arg(long, value_name = "GIB", default_value_t = 64.0)]
+    #[arg(long, value_name = "GIB", default_value = "64", value_parser = positive)]
     pub max_c_gib: f64,
 
     /// Begin no new case after this many seconds
@@ -268,6 +270,10 @@ pub struct Args {
     /// stderr where the table goes to stdout)
     #[arg(long, value_name = "FOLDER")]
     pub plot: Option<PathBuf>,
+
+    /// File format of the pictures
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Png, requires = "plot")]
+    pub plot_format: Format,
 }
 
 /// An operation.
@@ -335,19 +341,6 @@ pub enum Against {
     Cublas,
     /// Intel's MKL, on the CPU
     Mkl,
-}
-
-/// Backend that computes the products.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Backend {
-    /// The vendor's with --against, else CUDA if there is a device, else the host
-    Auto,
-    /// The threads of the CPU
-    Host,
-    /// An NVIDIA GPU
-    Cuda,
-    /// One thread, simple and slow, for comparison
-    Reference,
 }
 
 /// Largest number that is tried as an enumerator of an algorithm enum.
@@ -562,10 +555,7 @@ impl Args {
         match (self.backend, self.against) {
             (Backend::Auto, Some(Against::Cusparse | Against::Cublas)) => BackendKind::Cuda,
             (Backend::Auto, Some(Against::Mkl)) => BackendKind::Host,
-            (Backend::Auto, None) => BackendKind::Auto,
-            (Backend::Host, _) => BackendKind::Host,
-            (Backend::Cuda, _) => BackendKind::Cuda,
-            (Backend::Reference, _) => BackendKind::Reference,
+            (backend, _) => backend.kind(),
         }
     }
 }

@@ -21,7 +21,7 @@ use super::vendor::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use super::{is_declined, Declined, Op};
 use crate::demo::products::median;
 use crate::demo::rows::{row_lengths, row_products, RowSample};
-use crate::progress::step;
+use crate::progress::{say, step};
 use crate::Result;
 
 /// Seed of the dense operand.
@@ -161,7 +161,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         match a.and_then(|a| Ok((a, MatrixOperand::second(session, &pair.b, numbers)?))) {
             Ok((a, b)) => self.sparse(&a, Some(&b)),
             Err(error) if is_declined(&*error) => {
-                eprintln!("{} {}: not run: {error}", pair.name, precision.name());
+                say(format!("{} {}: not run: {error}", pair.name, precision.name()));
                 Ok(())
             }
             Err(error) => Err(format!("{}: {error}", pair.name).into()),
@@ -195,7 +195,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         let a = &match MatrixOperand::<T>::new(session, &input.name, &input.pattern, numbers, stored) {
             Ok(a) => a,
             Err(error) if is_declined(&*error) => {
-                eprintln!("{} {}: not run: {error}", input.name, precision.name());
+                say(format!("{} {}: not run: {error}", input.name, precision.name()));
                 return Ok(());
             }
             Err(error) => return Err(format!("{}: {error}", input.name).into()),
@@ -343,7 +343,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         case: Case,
     ) -> Result<DenseProduct<'a, 's, T>> {
         let n = case.n;
-        let host_b = step("B", || values::<T>(DENSE_SEED, a.host.cols * n))?;
+        let host_b = step("making B", || values::<T>(DENSE_SEED, a.host.cols * n))?;
         let b = match layout.is_by_rows() {
             true => self.setting.session.upload(&host_b)?,
             false => self.setting.session.upload(&transposed(&host_b, a.host.cols, n)?)?,
@@ -620,8 +620,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
         let case = &row.case;
         let verdict = if row.is_wrong() { "WRONG" } else { "" };
         if row.is_product() {
-            eprintln!(
-                "{:6} {:4} {:4} {:12} {:13} {:16} {:12.2} µs {:8.1} GFLOP/s {verdict}",
+            say(format!(
+                "{:6} {:4} {:4} {:12} {:13} {:16} {:12.2} µs {:8.1} Gflop/s {verdict}",
                 case.op,
                 case.precision,
                 case.n,
@@ -630,7 +630,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
                 row.alg,
                 row.median_us,
                 row.gflops
-            );
+            ));
         }
         self.passed &= !(row.is_ours() && row.is_wrong());
         self.write(row)
@@ -665,7 +665,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         self.passed &= declined;
         let verdict = if declined { "not run" } else { "FAILED" };
         let Case { op, precision, n, matrix, .. } = &case;
-        eprintln!("{op:6} {precision:4} {n:4} {matrix:12} {:13} {:16} {verdict}: {error}", who.0, who.1);
+        say(format!("{op:6} {precision:4} {n:4} {matrix:12} {:13} {:16} {verdict}: {error}", who.0, who.1));
         self.write(Row::failed(case, who, floor_us, &error.to_string()))
     }
 }

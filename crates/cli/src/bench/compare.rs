@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use super::machine::Machines;
-use super::report::{is_implementation, split_layout, Key, Line, Row, Table, NONE};
+use super::report::{self, is_implementation, split_layout, Key, Line, Row, NONE};
 use super::reproduce::Factors;
 use super::Op;
+use crate::table::Table;
 use crate::Result;
 
 /// A speed-up below this counts as a loss; one above it may be noise of the clock.
@@ -21,7 +22,7 @@ pub struct Reference {
 impl Reference {
     /// Reads the times in `column` of the lines that have these values in these columns; the best of several
     /// for one case.
-    pub fn new(table: &Table, column: &str, filters: &[(&str, &str)]) -> Result<Self> {
+    pub fn new(table: &report::Table, column: &str, filters: &[(&str, &str)]) -> Result<Self> {
         let mut out = Reference::default();
         table.each(|line: &Line<'_>| {
             for (name, wanted) in filters {
@@ -103,34 +104,27 @@ pub fn summary(rows: &[Row], reference: &Reference, title: &str) -> Result<Strin
         writeln!(out, "  no case in common")?;
         return Ok(out);
     }
-    writeln!(
-        out,
-        "{:7} {:9} {:>5} {:8} {:>8} {:>8} {:>8}  {:20} losses",
-        "op", "precision", "N", "alg", "matrices", "geomean", "÷ limit", "worst"
-    )?;
+    let columns = ["op", "precision", ">N", "alg", ">matrices", ">geomean", ">÷ limit", "worst", "losses"];
+    let mut table = Table::new(columns);
     for ((op, precision, n, alg), mut group) in groups {
         group.speedups.sort_by(|a, b| a.0.total_cmp(&b.0));
         let speedups: Vec<f64> = group.speedups.iter().map(|(speedup, _)| *speedup).collect();
         let worst =
             group.speedups.first().map_or("-".into(), |(speedup, name)| format!("{speedup:.2} {name}"));
         let losses: Vec<_> = group.speedups.iter().filter(|(speedup, _)| *speedup < LOSS).collect();
-        write!(
-            out,
-            "{op:7} {precision:9} {n:>5} {alg:8} {:>8} {:>8.3} {:>8.2}  {worst:20} {}",
-            speedups.len(),
-            geomean(&speedups),
-            geomean(&group.over_limit),
-            losses.len()
-        )?;
+        let mut lost = losses.len().to_string();
         for (speedup, name) in &losses {
-            write!(out, ", {name} {speedup:.2}")?;
+            lost += &format!(", {name} {speedup:.2}");
         }
         if !group.failed.is_empty() {
-            write!(out, "; no result: {}", group.failed.join(" "))?;
+            lost += &format!("; no result: {}", group.failed.join(" "));
         }
-        writeln!(out)?;
+        let [geomean, over_limit] = [&speedups, &group.over_limit].map(|values| geomean(values));
+        let numbers = [speedups.len().to_string(), format!("{geomean:.3}"), format!("{over_limit:.2}")];
+        let case = [op.clone(), precision.clone(), n.to_string(), alg.clone()];
+        table.row(case.into_iter().chain(numbers).chain([worst, lost]));
     }
-    Ok(out)
+    Ok(out + &table.to_string())
 }
 
 /// Selects the products of SpGEMM, with the time of the numeric phase for new values (`reuse_us` of the note)
@@ -232,7 +226,7 @@ mod tests {
                     spmm\tf64\t1\ta\tcusparse@12.9.4\tX_col_bt\t5.0\n\
                     spmm\tf64\t1\ta\tcusparse@12.9.4\tX_bt\t7.0\n";
         std::fs::write(file.path(), text).unwrap();
-        let table = Table::read(file.path()).unwrap();
+        let table = report::Table::read(file.path()).unwrap();
         let time = |implementation: &str, alg: &str| {
             let reference = Reference::new(&table, "median_us", &[("impl", implementation)]).unwrap();
             let mut row = Row { alg: alg.into(), ..row("a", 1.0) };

@@ -21,23 +21,23 @@
 
 pub mod args;
 mod cases;
-mod check;
+pub mod check;
 mod compare;
 mod cuda;
 mod input;
 mod machine;
-mod number;
+pub mod number;
 mod orders;
 mod paired;
 mod pairs;
 mod plots;
 mod report;
 mod reproduce;
-mod runs;
+pub mod runs;
 pub mod sample;
 mod timer;
 mod totals;
-mod vendor;
+pub mod vendor;
 
 use std::error::Error;
 use std::fmt;
@@ -56,7 +56,7 @@ use self::report::{Row, Table, Writer};
 use self::reproduce::{Earlier, Factors};
 use self::runs::Setting;
 use self::vendor::{cublas::Cublas, cusparse::Libraries, mkl::Mkl, Nobody, Vendor};
-use crate::progress::step;
+use crate::progress::{say, step, Bar};
 use crate::Result;
 
 /// Reason why a case is not run, although nothing has failed.
@@ -99,15 +99,15 @@ pub fn run(args: &Args) -> Result<bool> {
     };
     let mut said = others.summary(&rows)?;
     if let Some(folder) = &args.plot {
-        for path in plots::draw(&rows, &others.reference(&rows), folder)? {
+        for path in plots::draw(&rows, &others.reference(&rows), folder, args.plot_format)? {
             said += &format!("{}\n", path.display());
         }
     }
     if args.table_on_stdout() {
         // Programs read the table from stdout, so nothing else goes there.
-        eprint!("{said}");
+        anstream::eprint!("{said}");
     } else {
-        print!("{said}");
+        anstream::print!("{said}");
     }
     Ok(passed)
 }
@@ -251,9 +251,9 @@ fn measure_with<V: Vendor>(
         origin: machine::origin(session, args.commit.as_deref())?,
     };
     let origin = bench.origin.clone();
-    eprintln!("{} · {} · {}", origin.device, origin.driver, bench.vendor.version());
+    say(format!("{} · {} · {}", origin.device, origin.driver, bench.vendor.version()));
     for row in machine::rows(session, &*timer)? {
-        eprintln!("{}: {:.2} µs, {}", row.case.op, row.median_us, row.note);
+        say(format!("{}: {:.2} µs, {}", row.case.op, row.median_us, row.note));
         // Written once per machine and day in a table.
         let is_it = |old: &Row| old.case.op == row.case.op && old.origin == origin;
         if !bench.rows.iter().any(is_it) {
@@ -262,20 +262,26 @@ fn measure_with<V: Vendor>(
     }
     // Uses the copy rate in the table: a continued table keeps that of its first run.
     bench.floor_scale = Machines::of(&bench.rows).floor_scale(&origin);
+    let gallery = args.gallery()?;
+    let levels = hierarchies.iter().map(Hierarchy::levels).sum::<usize>();
+    let bar = Bar::new(args.files.len() + gallery.len() + args.pairs().count() + levels);
     for path in &args.files {
         if bench.begins() {
-            bench.input(&step(&path.display().to_string(), || input::read(path))?)?;
+            bench.input(&step(&format!("reading {}", path.display()), || input::read(path))?)?;
         }
+        bar.advance();
     }
-    for name in &args.gallery()? {
+    for name in &gallery {
         if bench.begins() {
-            bench.input(&step(name, || input::generate(name))?)?;
+            bench.input(&step(&format!("making {name}"), || input::generate(name))?)?;
         }
+        bar.advance();
     }
     for (a, b) in args.pairs() {
         if bench.begins() {
             bench.pair(&step("reading the pair", || Pair::read(a, b))?)?;
         }
+        bar.advance();
     }
     for hierarchy in hierarchies {
         for level in 0..hierarchy.levels() {
@@ -285,10 +291,13 @@ fn measure_with<V: Vendor>(
                     bench.pair(pair)?;
                 }
             }
+            bar.advance();
         }
     }
+    drop(bar);
     if bench.left > 0 {
-        eprintln!("time is up: at least {} cases were not begun; --append goes on with them", bench.left);
+        let left = bench.left;
+        say(format!("time is up: at least {left} cases were not begun; --append goes on with them"));
     }
     Ok((bench.rows, bench.passed))
 }

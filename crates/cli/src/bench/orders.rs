@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::args::IN_ORDER;
+use super::compare::geomean;
 use super::report::{split_layout, Row};
+use crate::table::Table;
 use crate::Result;
 
 /// Splits an algorithm's name into the algorithm without an order, and the order.
@@ -51,20 +53,17 @@ pub fn summary(rows: &[Row]) -> Result<String> {
             continue;
         }
         writeln!(out, "Speed-up of orders of rows, {op} {precision} N = {n}, {alg}")?;
-        writeln!(
-            out,
-            "{:14} {:>8} {:>8} {:>8} {:>8} {:>8}",
-            "order", "max", "mean", "geomean", "min", "matrices"
-        )?;
+        let mut table = Table::new(["order", ">max", ">mean", ">geomean", ">min", ">matrices"]);
         for (order, found) in &speedups {
             let count = found.len() as f64;
             let mean = found.iter().sum::<f64>() / count;
-            let geomean = (found.iter().map(|ratio| ratio.ln()).sum::<f64>() / count).exp();
             let most = found.iter().copied().fold(0.0, f64::max);
             let least = found.iter().copied().fold(f64::INFINITY, f64::min);
-            let matrices = found.len();
-            writeln!(out, "{order:14} {most:8.2} {mean:8.3} {geomean:8.3} {least:8.2} {matrices:8}")?;
+            let numbers = [format!("{most:.2}"), format!("{mean:.3}"), format!("{:.3}", geomean(found))];
+            let last = [format!("{least:.2}"), found.len().to_string()];
+            table.row([order.to_string()].into_iter().chain(numbers).chain(last));
         }
+        out += &table.to_string();
         let best: Vec<String> = best.iter().map(|(order, count)| format!("{order} {count}")).collect();
         writeln!(out, "fastest: {}", best.join(", "))?;
     }

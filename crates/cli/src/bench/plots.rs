@@ -1,36 +1,35 @@
-//! Results as pictures: the speed-up of each matrix, the fraction of the floor, and performance profiles.
+//! Results as pictures: the speed-up of each matrix, the fraction of the copy rate, and performance profiles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::{HPos, VPos};
+use plotters::style::FontTransform;
 
-use super::compare::Reference;
+use super::compare::{geomean, Reference};
 use super::machine::Machines;
 use super::report::{Key, Row, DEFAULT, OURS};
-use crate::plot::{Canvas, Pen};
+use crate::plot::{failed, save, text, Area, Format, Picture, GREY, LABEL, LIGHT, SUBTITLE, TITLE};
 use crate::Result;
 
-/// Sizes in pixels: height of a line of a picture, margins around the lines, width of a letter, and least and
-/// largest width of the names, which depends on the longest name.
-const LINE: u32 = 16;
-const MARGIN: u32 = 48;
-const LETTER: i32 = 6;
-const NAMES: (i32, i32) = (130, 300);
-const WIDTH: u32 = 900;
-/// Width in pixels of the legend of profiles.
-const LEGEND: i32 = 170;
-/// Height of letters in pixels.
-const LETTERS: i32 = 9;
-const TITLE: i32 = 18;
+/// Sizes in pixels: of a picture, of a line of a bar chart, and what is left free at the edges: above for the
+/// title and what is below it, below for the axis, and at the sides.
+const WIDTH: u32 = 1600;
+const HEIGHT: u32 = 900;
+const LINE: i32 = 30;
+const TOP: i32 = 136;
+const BOTTOM: i32 = 84;
+const SIDE: i32 = 28;
+/// Width in pixels of the numbers at the ends of bars, and of a coloured field of a legend.
+const NUMBER: i32 = 76;
+const FIELD: i32 = 30;
 
 const GREEN: RGBColor = RGBColor(27, 120, 55);
 const RED_: RGBColor = RGBColor(178, 24, 43);
-const GREY: RGBColor = RGBColor(110, 110, 110);
-/// Colours of the profiles, the library's first.
-const COLORS: [RGBColor; 8] = [
+/// Colours of the profiles, that of the library's own choice first.
+const COLORS: [RGBColor; 14] = [
     GREEN,
     RED_,
     RGBColor(33, 102, 172),
@@ -39,6 +38,12 @@ const COLORS: [RGBColor; 8] = [
     RGBColor(0, 140, 140),
     GREY,
     RGBColor(140, 81, 10),
+    RGBColor(231, 41, 138),
+    RGBColor(120, 180, 40),
+    RGBColor(100, 170, 220),
+    BLACK,
+    RGBColor(190, 150, 220),
+    RGBColor(170, 170, 60),
 ];
 /// End of the profiles' axis, as a multiple of the best time of a case.
 const FARTHEST: f64 = 16.0;
@@ -52,65 +57,97 @@ struct Bar<'a> {
 }
 
 /// Draws all pictures for which there are results into the folder; returns their files.
-pub fn draw(rows: &[Row], reference: &Reference, folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn draw(rows: &[Row], reference: &Reference, folder: &Path, format: Format) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let machines = Machines::of(rows);
     let mut out = Vec::new();
+    let mut draw_as = |name: String, picture: &dyn Drawn| {
+        let path = folder.join(format!("{name}.{}", format.ending()));
+        picture.save(&path, format)?;
+        out.push(path);
+        Ok::<(), Box<dyn std::error::Error>>(())
+    };
     let ours = |row: &&Row| row.implementation == OURS && row.alg == DEFAULT && row.counts();
     let mut groups: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
     for row in rows.iter().filter(ours).filter(|row| row.is_product()) {
         groups.entry((&row.case.op, &row.case.precision, row.case.n)).or_default().push(row);
     }
     for ((op, precision, n), rows_of) in &groups {
-        let end = format!("{op}_{precision}_{n}.png");
-        let title = format!("{op} {precision} N = {n}");
-        let mut bars = Vec::new();
+        let (case, measured) = (case_title(op, precision, *n), measured_on(rows_of.iter().copied()));
+        let fraction = |row: &Row, time: f64| machines.floor_us(row) / time;
+        let (mut speedups, mut fractions) = (Vec::new(), Vec::new());
         for row in rows_of {
-            if let Some(time) = reference.time(row) {
-                bars.push(Bar { name: &row.case.matrix, value: time / row.median_us, mark: None });
+            let (name, other) = (row.case.matrix.as_str(), reference.time(row));
+            if let Some(time) = other {
+                speedups.push(Bar { name, value: time / row.median_us, mark: None });
+            }
+            if row.floor_us > 0.0 {
+                let mark = other.map(|time| fraction(row, time));
+                fractions.push(Bar { name, value: fraction(row, row.median_us), mark });
             }
         }
-        if !bars.is_empty() {
-            bars.sort_by(|a, b| b.value.total_cmp(&a.value));
-            let path = folder.join(format!("speedup_{end}"));
-            draw_bars(
-                &path,
-                &format!("{title}: speed-up of the default over the best other"),
-                &bars,
-                Scale::Around,
-            )?;
-            out.push(path);
-        }
-        let fraction = |row: &Row, time: f64| machines.floor_us(row) / time;
-        let mut bars = Vec::new();
-        for row in rows_of.iter().filter(|row| row.floor_us > 0.0) {
-            let (value, mark) = (fraction(row, row.median_us), reference.time(row));
-            let mark = mark.map(|time| fraction(row, time));
-            bars.push(Bar { name: &row.case.matrix, value, mark });
-        }
-        if !bars.is_empty() {
-            bars.sort_by(|a, b| b.value.total_cmp(&a.value));
-            let path = folder.join(format!("floor_{end}"));
-            draw_bars(&path, &floor_title(&title, &bars), &bars, Scale::Part)?;
-            out.push(path);
+        for (name, bars, scale) in [("speedup", speedups, Scale::Around), ("floor", fractions, Scale::Part)] {
+            if !bars.is_empty() {
+                let chart = BarChart::new(&case, &measured, bars, scale);
+                draw_as(format!("{name}_{op}_{precision}_{n}"), &chart)?;
+            }
         }
     }
     let ops: BTreeSet<&String> = rows.iter().filter(|row| row.is_product()).map(|row| &row.case.op).collect();
     for op in ops {
         let profiles = profiles(rows, op);
         if profiles.len() > 1 {
-            let path = folder.join(format!("profile_{op}.png"));
-            draw_profiles(&path, &format!("{op}: part of the cases within a factor of the best"), &profiles)?;
-            out.push(path);
+            let measured = measured_on(rows.iter().filter(|row| &row.case.op == op));
+            draw_as(format!("profile_{op}"), &ProfileChart { op: op_title(op), measured, profiles })?;
         }
     }
     Ok(out)
 }
 
-/// Title of the picture of floors; it explains marks if there are any.
-fn floor_title(case: &str, bars: &[Bar<'_>]) -> String {
-    let marks = if bars.iter().any(|bar| bar.mark.is_some()) { " (mark: the best other)" } else { "" };
-    format!("{case}: fraction of the copy rate{marks}")
+/// A picture of any kind.
+trait Drawn {
+    fn save(&self, path: &Path, format: Format) -> Result<()>;
+}
+
+impl<P: Picture> Drawn for P {
+    fn save(&self, path: &Path, format: Format) -> Result<()> {
+        save(self, path, format)
+    }
+}
+
+/// Returns the usual name of an operation.
+fn op_title(op: &str) -> &str {
+    match op {
+        "spmv" => "SpMV",
+        "spmm" => "SpMM",
+        "spgemm" => "SpGEMM",
+        other => other,
+    }
+}
+
+fn case_title(op: &str, precision: &str, n: usize) -> String {
+    let columns = if op == "spmm" { format!(", N = {n}") } else { String::new() };
+    format!("{}, {precision}{columns}", op_title(op))
+}
+
+/// Names the machine of the results and the days on which they were measured.
+fn measured_on<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
+    let (mut machines, mut dates) = (BTreeSet::new(), BTreeSet::new());
+    for row in rows {
+        let driver = match row.origin.driver.as_str() {
+            "" | "-" => String::new(),
+            driver => format!(", driver {driver}"),
+        };
+        machines.extend(Some(format!("{}{driver}", row.origin.device)).filter(|name| !name.is_empty()));
+        dates.extend(Some(row.origin.date.as_str()).filter(|date| !date.is_empty()));
+    }
+    let dates = match (dates.first(), dates.last()) {
+        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
+        (first, _) => first.copied().unwrap_or_default().to_string(),
+    };
+    let mut parts: Vec<String> = machines.into_iter().collect();
+    parts.extend(Some(dates).filter(|dates| !dates.is_empty()));
+    parts.join(", ")
 }
 
 /// Returns for each implementation its distances from the best time of each case, ascending; infinite for a
@@ -142,75 +179,121 @@ fn profiles(rows: &[Row], op: &str) -> Vec<(String, Vec<f64>)> {
         distances.sort_by(f64::total_cmp);
         out.push((who.clone(), distances));
     }
-    // Ours comes first and gets the first colour.
-    out.sort_by_key(|(who, _)| (!who.starts_with(OURS), who.clone()));
+    // Ours come first, and the default before all others.
+    let default = format!("{OURS} {DEFAULT}");
+    out.sort_by_key(|(who, _)| (*who != default, !who.starts_with(OURS), who.clone()));
     out
 }
 
 /// Scale of a bar chart.
 #[derive(Clone, Copy, PartialEq)]
 enum Scale {
-    /// Logarithmic around 1.
+    /// Speed-ups: logarithmic around 1.
     Around,
-    /// Linear from 0 on.
+    /// Fractions: linear from 0 on.
     Part,
 }
 
-fn text(size: i32, color: &RGBColor, h_pos: HPos, v_pos: VPos) -> TextStyle<'static> {
-    ("sans-serif", size).into_font().color(color).pos(Pos::new(h_pos, v_pos))
+/// A chart with a bar for each matrix.
+struct BarChart<'a> {
+    title: String,
+    /// Text below the title: the mean, and where and when it was measured.
+    facts: String,
+    bars: Vec<Bar<'a>>,
+    scale: Scale,
 }
 
-fn failed(error: impl std::fmt::Display) -> String {
-    format!("drawing: {error}")
-}
-
-fn draw_bars(path: &Path, title: &str, bars: &[Bar<'_>], scale: Scale) -> Result<()> {
-    let mut canvas = Canvas::new(WIDTH, LINE * bars.len() as u32 + 2 * MARGIN);
-    let area = canvas.pen().into_drawing_area();
-    let style = text(TITLE, &BLACK, HPos::Left, VPos::Top);
-    area.draw(&Text::new(title.to_string(), (12, 12), style)).map_err(failed)?;
-    let values = bars.iter().flat_map(|bar| [Some(bar.value), bar.mark]).flatten();
-    let most = values.clone().fold(1.0, f64::max);
-    let least = values.fold(1.0, f64::min);
-    // Maps values to positions from the left edge to the right one.
-    let longest = bars.iter().map(|bar| bar.name.chars().count()).max().unwrap_or(0) as i32;
-    let (left, right) = ((LETTER * longest + 16).clamp(NAMES.0, NAMES.1), WIDTH as i32 - 80);
-    let place = |value: f64| {
-        let part = match scale {
-            Scale::Around => (value / least).ln() / (most / least).ln().max(1e-9),
-            Scale::Part => value / most,
+impl<'a> BarChart<'a> {
+    fn new(case: &str, measured: &str, mut bars: Vec<Bar<'a>>, scale: Scale) -> Self {
+        bars.sort_by(|a, b| b.value.total_cmp(&a.value));
+        let values: Vec<f64> = bars.iter().map(|bar| bar.value).collect();
+        let mean = format!("{} matrices, geometric mean {:.2}", bars.len(), geomean(&values));
+        let facts = if measured.is_empty() { mean } else { format!("{mean}; {measured}") };
+        let what = match scale {
+            Scale::Around => "tarsia's default against the best other",
+            Scale::Part => "how near the speed comes to that of a memory copy",
         };
-        left + (part * f64::from(right - left)).round() as i32
-    };
-    let (top, bottom) = (MARGIN as i32, (MARGIN + LINE * bars.len() as u32) as i32);
-    for tick in ticks(least, most, scale) {
-        let x = place(tick);
-        let color = if tick == 1.0 { BLACK } else { RGBColor(215, 215, 215) };
-        area.draw(&PathElement::new(vec![(x, top), (x, bottom)], color)).map_err(failed)?;
-        let style = text(LETTERS, &GREY, HPos::Center, VPos::Top);
-        area.draw(&Text::new(format!("{tick}"), (x, bottom + 6), style)).map_err(failed)?;
+        BarChart { title: format!("{case}: {what}"), facts, bars, scale }
     }
-    let start = if scale == Scale::Around { place(1.0) } else { left };
-    for (bar, y) in bars.iter().zip((top..).step_by(LINE as usize)) {
-        let middle = y + LINE as i32 / 2;
-        let color = if scale == Scale::Around && bar.value < 1.0 { RED_ } else { GREEN };
-        let end = place(bar.value);
-        let corners = [(start.min(end), y + 3), (start.max(end), y + LINE as i32 - 4)];
-        area.draw(&Rectangle::new(corners, color.filled())).map_err(failed)?;
-        if let Some(mark) = bar.mark {
-            let x = place(mark);
-            let corners = [(x - 1, y + 1), (x + 1, y + LINE as i32 - 2)];
-            area.draw(&Rectangle::new(corners, BLACK.filled())).map_err(failed)?;
+
+    fn axis(&self) -> &'static str {
+        match self.scale {
+            Scale::Around => "speed-up: time of the best other / time of tarsia (logarithmic)",
+            Scale::Part => "time to copy the bytes that must move / time of the product (over 1: in cache)",
         }
-        let style = text(LETTERS, &BLACK, HPos::Right, VPos::Center);
-        area.draw(&Text::new(bar.name.to_string(), (left - 6, middle), style)).map_err(failed)?;
-        let style = text(LETTERS, &GREY, HPos::Left, VPos::Center);
-        let at = (end.max(start).max(bar.mark.map_or(0, place)) + 5, middle);
-        area.draw(&Text::new(format!("{:.2}", bar.value), at, style)).map_err(failed)?;
     }
-    area.present().map_err(failed)?;
-    drop(area);
-    canvas.save(path)
+
+    /// Lists what the colours mean.
+    fn legend(&self) -> Vec<(RGBColor, &'static str)> {
+        match self.scale {
+            Scale::Around if self.bars.iter().any(|bar| bar.value < 1.0) => {
+                vec![(GREEN, "tarsia is faster"), (RED_, "the other is faster")]
+            }
+            Scale::Around => vec![(GREEN, "tarsia is faster")],
+            Scale::Part if self.bars.iter().any(|bar| bar.mark.is_some()) => {
+                vec![(GREEN, "tarsia's default"), (BLACK, "the best other")]
+            }
+            Scale::Part => vec![(GREEN, "tarsia's default")],
+        }
+    }
+}
+
+impl Picture for BarChart<'_> {
+    fn size(&self) -> (u32, u32) {
+        (WIDTH, (LINE * self.bars.len() as i32 + TOP + BOTTOM) as u32)
+    }
+
+    fn draw<B: DrawingBackend>(&self, area: &Area<'_, B>) -> Result<()> {
+        head(area, &self.title, &self.facts)?;
+        let mut x = SIDE;
+        for (color, what) in self.legend() {
+            area.fill((x, TOP - 34), (x + FIELD, TOP - 18), color)?;
+            area.write(what, text(LABEL, &BLACK, HPos::Left, VPos::Center), (x + FIELD + 8, TOP - 26))?;
+            x += FIELD + 40 + area.width([what])?;
+        }
+        let values = self.bars.iter().flat_map(|bar| [Some(bar.value), bar.mark]).flatten();
+        let most = values.clone().fold(1.0, f64::max);
+        let least = values.fold(1.0, f64::min);
+        let names = area.width(self.bars.iter().map(|bar| bar.name))?;
+        // Maps values to positions from the left edge to the right one. Names take a third at the most.
+        let (left, right) = (SIDE + names.min(WIDTH as i32 / 3) + 12, WIDTH as i32 - SIDE - NUMBER);
+        let place = |value: f64| {
+            let part = match self.scale {
+                Scale::Around => (value / least).ln() / (most / least).ln().max(1e-9),
+                Scale::Part => value / most,
+            };
+            left + (part * f64::from(right - left)).round() as i32
+        };
+        let bottom = TOP + LINE * self.bars.len() as i32;
+        for tick in ticks(least, most, self.scale) {
+            let x = place(tick);
+            area.line((x, TOP), (x, bottom), if tick == 1.0 { BLACK } else { LIGHT })?;
+            let style = text(LABEL, &GREY, HPos::Center, VPos::Top);
+            area.write(&format!("{tick}"), style, (x, bottom + 8))?;
+        }
+        let style = text(LABEL, &BLACK, HPos::Center, VPos::Top);
+        area.write(self.axis(), style, ((left + right) / 2, bottom + 42))?;
+        let start = if self.scale == Scale::Around { place(1.0) } else { left };
+        for (bar, y) in self.bars.iter().zip((TOP..).step_by(LINE as usize)) {
+            let (middle, end) = (y + LINE / 2, place(bar.value));
+            let color = if self.scale == Scale::Around && bar.value < 1.0 { RED_ } else { GREEN };
+            area.fill((start.min(end), y + 4), (start.max(end), y + LINE - 4), color)?;
+            let mark = bar.mark.map(place);
+            if let Some(x) = mark {
+                area.fill((x - 2, y + 1), (x + 2, y + LINE - 1), BLACK)?;
+            }
+            area.write(bar.name, text(LABEL, &BLACK, HPos::Right, VPos::Center), (left - 10, middle))?;
+            let at = (end.max(start).max(mark.unwrap_or(0)) + 8, middle);
+            area.write(&format!("{:.2}", bar.value), text(LABEL, &GREY, HPos::Left, VPos::Center), at)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes the title of a picture and the facts below it.
+fn head<B: DrawingBackend>(area: &Area<'_, B>, title: &str, facts: &str) -> Result<()> {
+    area.write(title, text(TITLE, &BLACK, HPos::Left, VPos::Top), (SIDE, 18))?;
+    area.write(facts, text(SUBTITLE, &GREY, HPos::Left, VPos::Top), (SIDE, 62))
 }
 
 /// Returns round numbers in the range, for the axis.
@@ -237,48 +320,60 @@ fn ticks(least: f64, most: f64, scale: Scale) -> Vec<f64> {
     }
 }
 
-fn draw_profiles(path: &Path, title: &str, profiles: &[(String, Vec<f64>)]) -> Result<()> {
-    let mut canvas = Canvas::new(WIDTH, 560);
-    let area = canvas.pen().into_drawing_area();
-    area.fill(&WHITE).map_err(failed)?;
-    let mut chart = ChartBuilder::on(&area)
-        .caption(title, text(TITLE, &BLACK, HPos::Left, VPos::Top))
-        .margin(12)
-        .margin_right(LEGEND)
-        .x_label_area_size(36)
-        .y_label_area_size(48)
-        .build_cartesian_2d((1.0..FARTHEST).log_scale().base(2.0), 0.0..1.02)
-        .map_err(failed)?;
-    let mut mesh = chart.configure_mesh();
-    let style = text(LETTERS, &BLACK, HPos::Center, VPos::Top);
-    mesh.label_style(style).x_desc("times the best of the case").light_line_style(WHITE);
-    mesh.x_label_formatter(&|x| format!("{x:.0}")).y_label_formatter(&|y| format!("{y:.1}"));
-    mesh.draw().map_err(failed)?;
-    for (at, (who, distances)) in profiles.iter().enumerate() {
-        let color = COLORS[at % COLORS.len()];
-        let share = |count: usize| count as f64 / distances.len() as f64;
-        let mut steps = vec![(1.0, 0.0)];
-        for (count, &distance) in distances.iter().enumerate().filter(|(_, d)| **d <= FARTHEST) {
-            steps.push((distance, share(count)));
-            steps.push((distance, share(count + 1)));
-        }
-        steps.push((FARTHEST, steps.last().map_or(0.0, |last| last.1)));
-        chart.draw_series(LineSeries::new(steps, color.stroke_width(2))).map_err(failed)?;
-        legend(&area, who, color, at as i32)?;
-    }
-    area.present().map_err(failed)?;
-    drop(chart);
-    drop(area);
-    canvas.save(path)
+/// Performance profiles of an operation.
+struct ProfileChart<'a> {
+    op: &'a str,
+    measured: String,
+    /// Implementations with their distances from the best time of each case.
+    profiles: Vec<(String, Vec<f64>)>,
 }
 
-type Area<'a> = DrawingArea<Pen<'a>, plotters::coord::Shift>;
+impl Picture for ProfileChart<'_> {
+    fn size(&self) -> (u32, u32) {
+        (WIDTH, HEIGHT.max((TOP + BOTTOM + LINE * self.profiles.len() as i32) as u32))
+    }
 
-fn legend(area: &Area<'_>, who: &str, color: RGBColor, at: i32) -> Result<()> {
-    let (x, y) = (WIDTH as i32 - LEGEND + 12, MARGIN as i32 + at * LINE as i32);
-    area.draw(&Rectangle::new([(x, y), (x + 16, y + 6)], color.filled())).map_err(failed)?;
-    let style = text(LETTERS, &BLACK, HPos::Left, VPos::Center);
-    Ok(area.draw(&Text::new(who.to_string(), (x + 24, y + 3), style)).map_err(failed)?)
+    fn draw<B: DrawingBackend>(&self, area: &Area<'_, B>) -> Result<()> {
+        let cases = self.profiles.first().map_or(0, |(_, distances)| distances.len());
+        let facts = format!("performance profiles of {cases} cases; {}", self.measured);
+        let title = format!("{}: how often each implementation is within a factor of the fastest", self.op);
+        head(area, &title, facts.trim_end_matches("; "))?;
+        let names = area.width(self.profiles.iter().map(|(who, _)| who.as_str()))?;
+        let label = || text(LABEL, &BLACK, HPos::Center, VPos::Top);
+        let mut chart = ChartBuilder::on(area.canvas)
+            .margin_top(TOP)
+            .margin_left(SIDE + 40)
+            .margin_right(names + FIELD + 3 * SIDE)
+            .margin_bottom(44)
+            .x_label_area_size(40)
+            .y_label_area_size(64)
+            .build_cartesian_2d((1.0..FARTHEST).log_scale().base(2.0), 0.0..1.02)
+            .map_err(failed)?;
+        let mut mesh = chart.configure_mesh();
+        mesh.label_style(text(LABEL, &GREY, HPos::Center, VPos::Top)).axis_style(GREY);
+        mesh.bold_line_style(LIGHT).light_line_style(WHITE);
+        mesh.x_label_formatter(&|x| format!("{x:.0}")).y_label_formatter(&|y| format!("{:.0} %", 100.0 * y));
+        mesh.draw().map_err(failed)?;
+        for (at, (who, distances)) in self.profiles.iter().enumerate() {
+            let color = COLORS[at % COLORS.len()];
+            let share = |count: usize| count as f64 / distances.len() as f64;
+            let mut steps = vec![(1.0, 0.0)];
+            for (count, &distance) in distances.iter().enumerate().filter(|(_, d)| **d <= FARTHEST) {
+                steps.push((distance, share(count)));
+                steps.push((distance, share(count + 1)));
+            }
+            steps.push((FARTHEST, steps.last().map_or(0.0, |last| last.1)));
+            chart.draw_series(LineSeries::new(steps, color.stroke_width(4))).map_err(failed)?;
+            let (x, y) = (WIDTH as i32 - SIDE - names - FIELD - 8, TOP + at as i32 * LINE + LINE / 2);
+            area.fill((x, y - 4), (x + FIELD, y + 4), color)?;
+            area.write(who, text(LABEL, &BLACK, HPos::Left, VPos::Center), (x + FIELD + 8, y))?;
+        }
+        let (columns, rows) = chart.plotting_area().get_pixel_range();
+        let (middle, bottom) = ((columns.start + columns.end) / 2, rows.end + 44);
+        area.write("time / time of the fastest (logarithmic)", label(), (middle, bottom))?;
+        let style = label().transform(FontTransform::Rotate270);
+        area.write("share of the cases", style, (SIDE - 8, (rows.start + rows.end) / 2))
+    }
 }
 
 #[cfg(test)]
@@ -314,25 +409,49 @@ mod tests {
     fn pictures_are_made() {
         let folder = tempfile::tempdir().unwrap();
         let rows = rows();
-        let paths = draw(&rows, &Reference::best_vendor(&rows), &folder.path().join("new")).unwrap();
-        let names: Vec<_> = paths.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
-        assert_eq!(names, ["speedup_spmv_f64_1.png", "floor_spmv_f64_1.png", "profile_spmv.png"]);
-        for path in &paths {
-            let bytes = std::fs::read(path).unwrap();
-            assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
-            let width = u32::from_be_bytes(bytes[16..20].try_into().unwrap());
-            assert!(width == WIDTH && bytes.len() > 1000, "{} bytes", bytes.len());
+        let reference = Reference::best_vendor(&rows);
+        let names = ["speedup_spmv_f64_1", "floor_spmv_f64_1", "profile_spmv"];
+        for format in [Format::Png, Format::Svg] {
+            let paths = draw(&rows, &reference, &folder.path().join("new"), format).unwrap();
+            assert_eq!(paths.len(), names.len());
+            for (path, name) in paths.iter().zip(names) {
+                assert_eq!(path.file_name().unwrap().to_str(), Some(&*format!("{name}.{}", format.ending())));
+                let bytes = fs::read(path).unwrap();
+                if format == Format::Png {
+                    assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
+                    let width = u32::from_be_bytes(bytes[16..20].try_into().unwrap());
+                    assert!(width == WIDTH && bytes.len() > 1000, "{} bytes", bytes.len());
+                } else {
+                    // Title, axis and units, in words that a search finds.
+                    let text = String::from_utf8(bytes).unwrap();
+                    assert!(text.contains("SpMV") && text.contains("time of"), "{text}");
+                }
+            }
         }
-        assert!(draw(&[], &Reference::default(), folder.path()).unwrap().is_empty());
+        assert!(draw(&[], &Reference::default(), folder.path(), Format::Png).unwrap().is_empty());
     }
 
     #[test]
     fn marks_are_explained_where_there_are_some() {
         let bar = |mark| Bar { name: "a", value: 0.5, mark };
-        let title = "spmv f64 N = 1: fraction of the copy rate";
-        assert_eq!(floor_title("spmv f64 N = 1", &[bar(None), bar(None)]), title);
-        let both = floor_title("spmv f64 N = 1", &[bar(None), bar(Some(0.3))]);
-        assert_eq!(both, format!("{title} (mark: the best other)"));
+        let legend = |bars| BarChart::new("SpMV, f64", "", bars, Scale::Part).legend().len();
+        assert_eq!(legend(vec![bar(None), bar(None)]), 1);
+        assert_eq!(legend(vec![bar(None), bar(Some(0.3))]), 2);
+    }
+
+    #[test]
+    fn machine_and_days_are_named() {
+        let on = |device: &str, date: &str| {
+            let mut row = row("a", OURS, DEFAULT, 5.0);
+            (row.origin.device, row.origin.driver) = (device.into(), "-".into());
+            row.origin.date = date.into();
+            row
+        };
+        let of = |rows: &[Row]| measured_on(rows.iter());
+        assert_eq!(of(&[on("H100", "2026-01-02"), on("H100", "2026-01-02")]), "H100, 2026-01-02");
+        let several = [on("H100", "2026-01-02"), on("A100", "2026-01-03"), on("", "")];
+        assert_eq!(of(&several), "A100, H100, 2026-01-02 to 2026-01-03");
+        assert_eq!((of(&[on("", "")]), of(&[])), (String::new(), String::new()));
     }
 
     #[test]

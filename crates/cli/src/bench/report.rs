@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use crate::progress::aside;
 use crate::Result;
 
 /// Copy bandwidth of an H100 in GB/s, at which `floor_us` is computed, unless the line `copy` of a table
@@ -322,8 +323,10 @@ impl Writer {
 
     /// Writes a row.
     pub fn write(&mut self, row: &Row) -> Result<()> {
-        writeln!(self.out, "{}", row.line())?;
-        Ok(self.out.flush()?)
+        aside(|| {
+            writeln!(self.out, "{}", row.line())?;
+            Ok(self.out.flush()?)
+        })
     }
 }
 

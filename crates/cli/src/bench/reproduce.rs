@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use super::compare::geomean;
-use super::report::{is_vendors, noted_version, split_version, Key, Row, Table};
+use super::report::{self, is_vendors, noted_version, split_version, Case, Key, Row};
+use crate::table::Table;
 use crate::Result;
 
 /// Largest difference of two times that agree, as a fraction of the earlier time.
@@ -28,7 +29,7 @@ pub struct Earlier {
 impl Earlier {
     /// Reads the lines of a table of results, or of a bar, which has the best of several times for a case and
     /// whose it was.
-    pub fn new(table: &Table, column: &str) -> Result<Self> {
+    pub fn new(table: &report::Table, column: &str) -> Result<Self> {
         let mut out = Earlier::default();
         table.each(|line| {
             let is_bar = !line.optional("bar_impl").is_empty();
@@ -84,37 +85,41 @@ impl Earlier {
             let group = groups.entry((&row.case.op, row.who(), &row.alg)).or_default();
             group.push((row, time));
         }
-        let mut line = |name: String, of: &[(&Row, f64)]| {
+        let columns = ["op", "impl", "alg", ">common", ">within 5 %", ">share", ">geomean"];
+        let mut table = Table::new(columns);
+        let mut line = |name: [&str; 3], of: &[(&Row, f64)]| {
             let near = of.iter().filter(|(row, time)| agrees(row.median_us, *time)).count();
             let ratios: Vec<f64> = of.iter().map(|(row, time)| row.median_us / time).collect();
             let share = 100.0 * near as f64 / of.len() as f64;
-            writeln!(out, "{name:45} {:>6} {near:>6} {share:>7.1}% {:>8.3}", of.len(), geomean(&ratios))
+            let numbers = [of.len().to_string(), near.to_string(), format!("{share:.1} %")];
+            let cells = name.map(String::from).into_iter().chain(numbers);
+            table.row(cells.chain([format!("{:.3}", geomean(&ratios))]));
         };
         for ((op, implementation, alg), of) in &groups {
-            line(format!("{op:7} {implementation:14} {alg}"), of)?;
+            line([op, implementation, alg], of);
         }
-        line("all: common, within, share, geomean".into(), &common)?;
+        line(["all", "", ""], &common);
+        out += &table.to_string();
         let mut outliers: Vec<_> =
             common.into_iter().filter(|(row, time)| !agrees(row.median_us, *time)).collect();
         outliers.sort_by(|a, b| {
             let distance = |(row, time): &(&Row, f64)| (row.median_us / time).ln().abs();
             distance(b).total_cmp(&distance(a))
         });
-        for (row, time) in outliers {
-            let case = &row.case;
-            writeln!(
-                out,
-                "  {:6} {:4} {:4} {:12} {:14} {:14} {time:>11.2} → {:>11.2} µs, {:.3}",
-                case.op,
-                case.precision,
-                case.n,
-                case.matrix,
-                row.implementation,
-                row.alg,
-                row.median_us,
-                row.median_us / time
-            )?;
+        if outliers.is_empty() {
+            return Ok(out);
         }
+        let columns = ["op", "precision", ">N", "matrix", "impl", "alg", ">earlier µs", ">now µs", ">ratio"];
+        let mut table = Table::new(columns);
+        for (row, time) in outliers {
+            let Case { op, precision, n, matrix, .. } = &row.case;
+            let case = [op.clone(), precision.clone(), n.to_string(), matrix.clone()];
+            let names = [row.implementation.clone(), row.alg.clone()];
+            let times = [time, row.median_us].map(|micros| format!("{micros:.2}"));
+            let ratio = [format!("{:.3}", row.median_us / time)];
+            table.row(case.into_iter().chain(names).chain(times).chain(ratio));
+        }
+        out += &format!("Times that differ by more\n{table}");
         Ok(out)
     }
 }
@@ -164,13 +169,12 @@ impl Factors {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Case;
     use super::*;
 
-    fn table(text: &str) -> Table {
+    fn table(text: &str) -> report::Table {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        Table::read(file.path()).unwrap()
+        report::Table::read(file.path()).unwrap()
     }
 
     fn row(matrix: &str, implementation: &str, alg: &str, median_us: f64, note: &str) -> Row {
@@ -211,8 +215,10 @@ mod tests {
         assert!(text.starts_with("Reproduction of t: 3 of its 4 times\n"), "{text}");
         let all = text.lines().find(|line| line.starts_with("all")).unwrap();
         let mean = geomean(&[1.04, 1.18, 1.5]);
-        assert!(all.ends_with(&format!("3      2    66.7% {mean:>8.3}")), "{all}");
-        let outliers: Vec<_> = text.lines().filter(|line| line.contains('→')).collect();
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words(all), format!("all 3 2 66.7 % {mean:.3}"));
+        let outliers: Vec<_> =
+            text.lines().skip_while(|line| !line.starts_with("Times that")).skip(2).collect();
         assert!(outliers.len() == 1 && outliers[0].contains("cusparse-bsr"), "{outliers:?}");
         assert!((earlier.factors(&rows).of("spmv") - mean).abs() < 1e-12);
         assert_eq!(earlier.factors(&rows).of("spmm"), 1.0);
@@ -237,7 +243,7 @@ mod tests {
         let text = earlier.summary(&rows, "t").unwrap();
         assert!(text.starts_with("Reproduction of t: 2 of its 2 times\n"), "{text}");
         // Both versions count in the line of cuSPARSE.
-        let of_both = text.lines().filter(|line| line.starts_with("spmv    cusparse       X ")).count();
+        let of_both = text.lines().filter(|line| line.starts_with("spmv  cusparse  X ")).count();
         assert_eq!(of_both, 1, "{text}");
     }
 

@@ -412,12 +412,12 @@ impl Setting<'_> {
         }
         let OwnedCsr { rows, cols, offsets, indices, .. } = &a.host;
         let count = || Features::of((*rows, *cols), offsets, indices);
-        format!(";features_us={:.1}", step("features", count).micros)
+        format!(";features_us={:.1}", step("counting features", count).micros)
     }
 
     /// Runs the check if one is asked for.
     pub fn accuracy(&self, judge: impl FnOnce() -> Accuracy) -> Option<Accuracy> {
-        self.check.then(|| step("check", judge))
+        self.check.then(|| step("checking", judge))
     }
 
     /// Returns an error if C would be larger than the limit.

@@ -7,6 +7,7 @@ use super::compare::geomean;
 use super::report::{Key, Row};
 use super::Op;
 use crate::demo::products::median;
+use crate::table::Table;
 use crate::Result;
 
 /// Numbers of executes for which totals are compared.
@@ -92,28 +93,27 @@ pub fn summary(rows: &[Row]) -> Result<String> {
         "Preparation and K executes: the vendor's least total over ours, geomean (worst); executes to break even, \
          median and of nine in ten"
     )?;
-    write!(out, "{:7} {:9} {:>5} {:8} {:>8}", "op", "precision", "N", "alg", "matrices")?;
-    for executes in EXECUTES {
-        write!(out, "  {:24}", format!("K = {executes}"))?;
-    }
-    writeln!(out, "  break even")?;
+    let columns = ["op", "precision", ">N", "alg", ">matrices"].map(String::from).into_iter();
+    let columns = columns.chain(EXECUTES.map(|executes| format!("K = {executes}")));
+    let mut table = Table::new(columns.chain(["break even".into()]));
     for ((op, precision, n, alg), found) in groups {
-        write!(out, "{op:7} {precision:9} {n:>5} {alg:8} {:>8}", found.len())?;
-        for at in 0..EXECUTES.len() {
+        let case = [op.clone(), precision.clone(), n.to_string(), alg.clone(), found.len().to_string()];
+        let total = |at: usize| {
             let ratios: Vec<f64> = found.iter().map(|(found, _)| found.ratios[at]).collect();
             let worst = found.iter().min_by(|a, b| a.0.ratios[at].total_cmp(&b.0.ratios[at]));
             let worst =
                 worst.map_or(String::new(), |(found, name)| format!("{:.2} {name}", found.ratios[at]));
-            write!(out, "  {:24}", format!("{:.3} ({worst})", geomean(&ratios)))?;
-        }
+            format!("{:.3} ({worst})", geomean(&ratios))
+        };
+        let totals = std::array::from_fn::<_, { EXECUTES.len() }, _>(total);
         let mut executes: Vec<f64> = found.iter().map(|(found, _)| found.break_even).collect();
         executes.sort_by(f64::total_cmp);
         let of_most = executes[(9 * executes.len()).div_ceil(10) - 1];
         let [half, most] =
             [median(executes), of_most].map(|at| if at.is_finite() { at.to_string() } else { "∞".into() });
-        writeln!(out, "  {half}, {most}")?;
+        table.row(case.into_iter().chain(totals).chain([format!("{half}, {most}")]));
     }
-    Ok(out)
+    Ok(out + &table.to_string())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use tarsia::facade::{BackendKind, Operation};
 use super::products;
 use super::rows::{largest, row_lengths, row_products, RowSample};
 use super::scalar::Scalar;
-use super::table::grouped;
+use crate::table::grouped;
 use crate::Result;
 
 /// All rows are compared if a product has fewer multiplications than this.
@@ -81,17 +81,117 @@ pub struct Oracle {
     session: Session,
 }
 
-/// A product C = A · op(B) that the library computed.
-#[derive(Debug)]
-pub struct Computed<'a, T> {
+/// Expected rows of a product with a dense matrix.
+pub struct ExpectedDense<T> {
+    rows: RowSample,
+    /// Columns of the dense matrix.
+    n: usize,
+    /// Numbers of entries of the rows.
+    terms: Vec<f64>,
+    /// Values of the rows, and their sums of absolute values.
+    values: Vec<T>,
+    scale: Vec<f64>,
+}
+
+/// Factors of a product A · op(B).
+#[derive(Clone, Copy, Debug)]
+pub struct Factors<'a, T> {
     /// Matrix A.
     pub a: &'a OwnedCsr<T>,
     /// Matrix stored as B.
     pub b: &'a OwnedCsr<T>,
     /// Operation on B.
     pub op_b: Operation,
-    /// Computed matrix C.
-    pub c: &'a OwnedCsr<T>,
+}
+
+/// Expected rows of a product of sparse matrices, and its product with a vector where those are not all.
+pub struct ExpectedSparse<'a, T> {
+    rows: RowSample,
+    terms: Vec<f64>,
+    values: OwnedCsr<T>,
+    scale: OwnedCsr<f64>,
+    image: Option<Image<'a, T>>,
+}
+
+/// Expected product C · v: A · (op(B) · v).
+struct Image<'a, T> {
+    v: &'a [T],
+    /// Numbers of additions and multiplications of A · (op(B) · v) in each row.
+    terms: Vec<f64>,
+    values: Vec<T>,
+    scale: Vec<f64>,
+}
+
+impl<T: Scalar> ExpectedDense<T> {
+    /// Checks the row-major C.
+    pub fn check(&self, c: &[T]) -> CheckResult {
+        let (n, mut worst) = (self.n, Worst::default());
+        for (at, row) in self.rows.iter().enumerate() {
+            for col in 0..n {
+                let (found, expected, scale) =
+                    (c[row * n + col], self.values[at * n + col], self.scale[at * n + col]);
+                worst.take(row, scaled_error(found, expected, self.terms[at], scale));
+            }
+        }
+        CheckResult::numbers::<T>(self.rows.describe(), worst)
+    }
+}
+
+impl<T: Scalar> ExpectedSparse<'_, T> {
+    /// Checks C: its structure, the expected rows, and, if those are not all, C·v (by `session`) in all rows.
+    pub fn check(&self, session: &Session, c: &OwnedCsr<T>) -> Result<Vec<CheckResult>> {
+        if let Err(error) = c.validate() {
+            let what = format!("C's structure: {error}");
+            return Ok(vec![CheckResult { what, error: f64::INFINITY, passed: false }]);
+        }
+        let sound = "C's offsets ascend, its columns are sorted, in range, without duplicates";
+        let mut results =
+            vec![CheckResult { what: sound.into(), error: 0.0, passed: true }, self.check_rows(c)];
+        if let Some(image) = &self.image {
+            results.push(image.check(session, c)?);
+        }
+        Ok(results)
+    }
+
+    fn check_rows(&self, c: &OwnedCsr<T>) -> CheckResult {
+        let mut worst = Worst::default();
+        for (at, row) in self.rows.iter().enumerate() {
+            let ((found_columns, found), (columns, values)) = (c.row(row), self.values.row(at));
+            if found_columns != columns {
+                let what = format!(
+                    "row {row} of C has {} entries, the reference's {}, in other columns",
+                    grouped(found.len() as u64),
+                    grouped(values.len() as u64)
+                );
+                return CheckResult { what, error: f64::INFINITY, passed: false };
+            }
+            for ((&found, &expected), &scale) in found.iter().zip(values).zip(self.scale.row(at).1) {
+                worst.take(row, scaled_error(found, expected, self.terms[at], scale));
+            }
+        }
+        let entries = grouped(self.values.nnz() as u64);
+        CheckResult::numbers::<T>(format!("{} ({entries} entries of C)", self.rows.describe()), worst)
+    }
+}
+
+impl<T: Scalar> Image<'_, T> {
+    fn check(&self, session: &Session, c: &OwnedCsr<T>) -> Result<CheckResult> {
+        let found = products::spmv(session, c, Operation::NonTranspose, self.v)?;
+        let mut worst = Worst::default();
+        for (row, &found) in found.iter().enumerate() {
+            // Half an eps for each product and addition in both computations: entries of C and their sum;
+            // op(B)·v and the sum over A's row.
+            let terms = (c.row(row).0.len() as f64 + self.terms[row]) / 2.0;
+            worst.take(row, scaled_error(found, self.values[row], terms, self.scale[row]));
+        }
+        let what = format!("C·v against A·(B·v), {}", RowSample::all(c.rows).describe());
+        Ok(CheckResult::numbers::<T>(what, worst))
+    }
+}
+
+/// Returns the numbers of entries of a matrix's rows, as terms of an error bound.
+fn row_terms<T>(a: &OwnedCsr<T>) -> Vec<f64> {
+    (0..a.rows).map(|row| a.row(row).0.len() as f64).collect()
 }
 
 impl Oracle {
@@ -100,14 +200,9 @@ impl Oracle {
         Ok(Oracle { session: Session::new(BackendKind::Reference)? })
     }
 
-    /// Checks y against A · x.
-    pub fn check_spmv<T: Scalar>(&self, a: &OwnedCsr<T>, x: &[T], y: &[T]) -> Result<CheckResult> {
-        self.check_spmm(a, x, y, 1)
-    }
-
-    /// Checks the row-major C against A · B; a vector is a matrix of one column, and is checked with the
-    /// reference's SpMV.
-    pub fn check_spmm<T: Scalar>(&self, a: &OwnedCsr<T>, b: &[T], c: &[T], n: usize) -> Result<CheckResult> {
+    /// Computes A · B, where B has `n` contiguous columns, in rows that are enough for a check; a vector is a
+    /// matrix of one column, which the reference multiplies by its SpMV.
+    pub fn dense<T: Scalar>(&self, a: &OwnedCsr<T>, b: &[T], n: usize) -> Result<ExpectedDense<T>> {
         let costs: Vec<u64> =
             row_lengths(a, Operation::NonTranspose).iter().map(|&len| len * n as u64).collect();
         let rows = if costs.iter().sum::<u64>() < FULL {
@@ -117,17 +212,9 @@ impl Oracle {
         };
         let part = rows.of(a);
         let a = part.as_ref().unwrap_or(a);
-        let expected = self.product(a, b, n)?;
+        let values = self.product(a, b, n)?;
         let scale = self.product(&a.map_values(|value| value.magnitude())?, &magnitudes(b), n)?;
-        let mut worst = Worst::default();
-        for (at, row) in rows.iter().enumerate() {
-            let terms = a.row(at).0.len() as f64;
-            for col in 0..n {
-                let (found, expected) = (c[row * n + col], expected[at * n + col]);
-                worst.take(row, scaled_error(found, expected, terms, scale[at * n + col]));
-            }
-        }
-        Ok(CheckResult::numbers::<T>(rows.describe(), worst))
+        Ok(ExpectedDense { rows, n, terms: row_terms(a), values, scale })
     }
 
     fn product<T: Scalar>(&self, a: &OwnedCsr<T>, b: &[T], n: usize) -> Result<Vec<T>> {
@@ -138,19 +225,13 @@ impl Oracle {
         }
     }
 
-    /// Checks C: its structure, rows of it against the reference's, and, if those are not all, C·v (by
-    /// `session`) against A·(op(B)·v) in all rows.
-    pub fn check_spgemm<T: Scalar>(
+    /// Computes rows of A · op(B) that are enough for a check, and, if those are not all, A·(op(B)·v).
+    pub fn sparse<'a, T: Scalar>(
         &self,
-        session: &Session,
-        product: &Computed<'_, T>,
-        v: &[T],
-    ) -> Result<Vec<CheckResult>> {
-        let Computed { a, b, op_b, c } = *product;
-        if let Err(error) = c.validate() {
-            let what = format!("C's structure: {error}");
-            return Ok(vec![CheckResult { what, error: f64::INFINITY, passed: false }]);
-        }
+        factors: Factors<'_, T>,
+        v: &'a [T],
+    ) -> Result<ExpectedSparse<'a, T>> {
+        let Factors { a, b, op_b } = factors;
         let b_lengths = row_lengths(b, op_b);
         let costs = row_products(a, &b_lengths);
         let rows = if costs.iter().sum::<u64>() < FULL {
@@ -160,75 +241,29 @@ impl Oracle {
             let always: Vec<usize> = longest.into_iter().chain(largest(&costs)).collect();
             RowSample::sample(&costs, &always, BUDGET)
         };
-        let sound = "C's offsets ascend, its columns are sorted, in range, without duplicates";
-        let mut results = vec![
-            CheckResult { what: sound.into(), error: 0.0, passed: true },
-            self.check_rows(product, &rows)?,
-        ];
-        if !rows.is_all() {
-            results.push(self.check_image(session, product, &b_lengths, v)?);
-        }
-        Ok(results)
-    }
-
-    fn check_rows<T: Scalar>(&self, product: &Computed<'_, T>, rows: &RowSample) -> Result<CheckResult> {
-        let Computed { a, b, op_b, c } = *product;
+        let b_sizes = b.map_values(|value| value.magnitude())?;
+        let image = if rows.is_all() {
+            None
+        } else {
+            let none = Operation::NonTranspose;
+            let values = products::spmv(&self.session, a, none, &self.apply(b, op_b, v)?)?;
+            let inner = self.apply(&b_sizes, op_b, &magnitudes(v))?;
+            let a_sizes = a.map_values(|value| value.magnitude())?;
+            let scale = products::spmv(&self.session, &a_sizes, none, &inner)?;
+            let terms = |row| {
+                let (columns, _) = a.row(row);
+                let longest = columns.iter().map(|&col| b_lengths[col as usize]).max().unwrap_or(0);
+                2.0 * columns.len() as f64 + longest as f64
+            };
+            Some(Image { v, terms: (0..a.rows).map(terms).collect(), values, scale })
+        };
         let part = rows.of(a);
         let a = part.as_ref().unwrap_or(a);
-        let expected = products::spgemm(&self.session, a, b, op_b)?;
-        let (a_sizes, b_sizes) =
-            (a.map_values(|value| value.magnitude())?, b.map_values(|value| value.magnitude())?);
-        let scale = products::spgemm(&self.session, &a_sizes, &b_sizes, op_b)?;
-        let mut worst = Worst::default();
-        for (at, row) in rows.iter().enumerate() {
-            let ((found_columns, found), (columns, values)) = (c.row(row), expected.row(at));
-            if found_columns != columns {
-                let what = format!(
-                    "row {row} of C has {} entries, the reference's {}, in other columns",
-                    grouped(found.len() as u64),
-                    grouped(values.len() as u64)
-                );
-                return Ok(CheckResult { what, error: f64::INFINITY, passed: false });
-            }
-            // An entry of C has at most as many terms as the row of A has entries.
-            let terms = a.row(at).0.len() as f64;
-            for ((&found, &expected), &scale) in found.iter().zip(values).zip(scale.row(at).1) {
-                worst.take(row, scaled_error(found, expected, terms, scale));
-            }
-        }
-        let entries = grouped(expected.nnz() as u64);
-        Ok(CheckResult::numbers::<T>(format!("{} ({entries} entries of C)", rows.describe()), worst))
-    }
-
-    /// Checks C·v against A·(op(B)·v).
-    fn check_image<T: Scalar>(
-        &self,
-        session: &Session,
-        product: &Computed<'_, T>,
-        b_lengths: &[u64],
-        v: &[T],
-    ) -> Result<CheckResult> {
-        let Computed { a, b, op_b, c } = *product;
-        let none = Operation::NonTranspose;
-        let found = products::spmv(session, c, none, v)?;
-        let expected = products::spmv(&self.session, a, none, &self.apply(b, op_b, v)?)?;
-        let b_sizes = b.map_values(|value| value.magnitude())?;
-        let inner = self.apply(&b_sizes, op_b, &magnitudes(v))?;
-        let scale = products::spmv(&self.session, &a.map_values(|value| value.magnitude())?, none, &inner)?;
-        let mut worst = Worst::default();
-        for row in 0..a.rows {
-            let (columns, _) = a.row(row);
-            let longest = columns.iter().map(|&col| b_lengths[col as usize]).max().unwrap_or(0);
-            // Half an eps for each product and addition in both computations: entries of C and their sum;
-            // op(B)·v and the sum over A's row.
-            let (of_c, of_a) = (c.row(row).0.len() as f64, columns.len() as f64);
-            let terms = (of_a + of_c + longest as f64 + of_a) / 2.0;
-            worst.take(row, scaled_error(found[row], expected[row], terms, scale[row]));
-        }
-        Ok(CheckResult::numbers::<T>(
-            format!("C·v against A·(B·v), {}", RowSample::all(a.rows).describe()),
-            worst,
-        ))
+        let values = products::spgemm(&self.session, a, b, op_b)?;
+        let scale =
+            products::spgemm(&self.session, &a.map_values(|value| value.magnitude())?, &b_sizes, op_b)?;
+        // An entry of C has at most as many terms as the row of A has entries.
+        Ok(ExpectedSparse { rows, terms: row_terms(a), values, scale, image })
     }
 
     fn apply<T: Scalar>(&self, b: &OwnedCsr<T>, op_b: Operation, v: &[T]) -> Result<Vec<T>> {
@@ -248,12 +283,13 @@ mod tests {
         let a = gallery::uniform(3000, 500, 7, 1).unwrap();
         let x: Vec<f64> = (0..500).map(|i| f64::from(i) / 3.0 - 50.0).collect();
         let mut y = products::spmv(&session, &a, Operation::NonTranspose, &x).unwrap();
-        assert!(oracle.check_spmv(&a, &x, &y).unwrap().passed);
+        let expected = oracle.dense(&a, &x, 1).unwrap();
+        assert!(expected.check(&y).passed);
         y[1234] *= 1.0 + 1e-13;
-        let result = oracle.check_spmv(&a, &x, &y).unwrap();
+        let result = expected.check(&y);
         assert!(!result.passed && result.what.contains("row 1234"), "{result:?}");
         y[1234] = f64::NAN;
-        assert!(!oracle.check_spmv(&a, &x, &y).unwrap().passed);
+        assert!(!expected.check(&y).passed);
     }
 
     #[test]
@@ -266,9 +302,9 @@ mod tests {
         let v: Vec<f64> = (0..500).map(|i| f64::from(i) / 7.0 - 30.0).collect();
         let op_b = Operation::NonTranspose;
         let mut c = products::spgemm(&session, &a, &b, op_b).unwrap();
+        let expected = oracle.sparse(Factors { a: &a, b: &b, op_b }, &v).unwrap();
         let verdict = |c: &OwnedCsr<f64>| {
-            let product = Computed { a: &a, b: &b, op_b, c };
-            let results = oracle.check_spgemm(&session, &product, &v).unwrap();
+            let results = expected.check(&session, c).unwrap();
             results.iter().map(|result| result.passed).collect::<Vec<_>>()
         };
         assert_eq!(verdict(&c), [true, true, true]);

@@ -1,5 +1,5 @@
-//! `tarsia demo`: solves a problem by conjugate gradients; times the three products, compares them with the
-//! machine's copy bandwidth, and checks them.
+//! `tarsia demo`: solves a problem by conjugate gradients; times the three products, checks them, and compares them
+//! with a naive loop, with another library, and with the machine's copy bandwidth.
 //!
 //! - [`scalar`]: f64 and complex f64
 //! - [`problem`]: the built-in problem, and files
@@ -7,18 +7,19 @@
 //! - [`bandwidth`]: the copy bandwidth with which the products are compared
 //! - [`cg`]: the solver
 //! - [`runs`]: the three products, timed
+//! - [`naive`], [`rival`]: the same products by loops of a textbook, and by the vendor's library
 //! - [`rows`], [`check`]: which rows are compared with the reference, and how
-//! - [`table`]: printing of the results
 
 pub mod bandwidth;
 mod cg;
 mod check;
+mod naive;
 mod problem;
 pub mod products;
+mod rival;
 pub mod rows;
 mod runs;
 mod scalar;
-pub mod table;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,15 +27,18 @@ use std::str::FromStr;
 
 use client::{Plan, Session};
 use matrices::SplitMix64;
-use tarsia::facade::{BackendKind, Operation};
+use tarsia::facade::Operation;
 
-use self::cg::Outcome;
-use self::check::{CheckResult, Oracle};
+use self::cg::Outcome as Ending;
+use self::check::Oracle;
 use self::problem::{File, System};
 use self::products::{zeros, Stored};
+use self::rival::Rival;
+use self::runs::{Compared, Outcome, Timing};
 use self::scalar::Scalar;
-use self::table::{grouped, note, size, verdict};
+use crate::options::{backend_name, positive, Backend};
 use crate::progress::step;
+use crate::table::{grouped, note, ratio, size, three_digits, time, verdict, Cell, Table};
 use crate::Result;
 
 /// Seed of the right-hand side and of the products' operands.
@@ -55,26 +59,33 @@ What happens, every product through the public C functions:
   3. Each result is compared with the reference backend: one thread, obviously right, slow.
 
 The table:
-  layout       the algorithm, and whether it reads the user's arrays in place or a sorted copy of
-               them; below it, why
-  analysis ms  wall time of tarsiaPlan_analyze, once per matrix
-  execute ms   median of several executions; of SpGEMM the symbolic and the numeric phase together
-  GFLOP/s      2 operations (complex: 8) per stored entry (SpMV), per entry and column (SpMM), per
-               multiplication (SpGEMM), over execute
-  GB/s         the least that the product must move, over execute: A's arrays in the widths of the
-               layout and the dense operands, each once; for SpGEMM the arrays of A, the rows of B
-               that A meets, and the arrays of C, each once (of A·A, A twice)
-  of copy      the same as a part of this machine's copy bandwidth: two arrays much larger than the
-               last-level cache, as many threads as the library's, read and written bytes, median.
-               Over 100 %: the operands stay in a cache, or reading is faster than writing
-  error        the largest |y − y_ref| / (entries of the row · eps · Σ|a·x|), eps = 2⁻⁵². Two sums
-               of the same products in different orders differ by at most 1 in this unit (complex: 2);
-               more is a FAIL
+  time         median of several executions, after an analysis of the matrix that is done once; of
+               SpGEMM all phases together: analysis, symbolic and numeric
+  speed        of SpMV the bytes that must move at least, in a second: A's arrays in the widths of
+               the layout and the dense operands, each once; of SpMM and SpGEMM the additions and
+               multiplications: 2 (complex: 8) for each stored entry and column, or for each
+               multiplication
+  of a copy    the bytes that must move at least, in a second, as a part of the copy bandwidth of
+               this machine: two arrays much larger than the last-level cache, as many threads as the
+               library's, read and written bytes, median; `in cache` where it is more than that,
+               for the operands stay in a cache (or reading is faster than writing)
+  naive loop   how much faster the library is than loops over the rows of CSR in one thread, as a
+               textbook writes them; they are a part of this program
+  MKL          how much faster it is than MKL (libmkl_rt, where the loader finds it), or on a GPU
+               than the fastest of cuSPARSE's algorithms for CSR (libcusparse); with their analysis
+               done before, SpGEMM with all phases
+  result       PASS: every check of the library's result passed
+Below each line: the algorithm, whether it reads the user's arrays in place or a sorted copy, and why.
+
+The error of a check is the largest |y − y_ref| / (entries of the row · eps · Σ|a·x|), eps = 2⁻⁵². Two
+sums of the same products in different orders differ by at most 1 in this unit (complex: 2); more is
+a FAIL. Results of the naive loop and of the other library are checked, too, and not compared where
+they are wrong.
 
 All rows are compared where a product has fewer than 10⁷ multiplications; else up to 1,000 seeded
 rows, the longest among them; then SpGEMM is also checked by C·v = A·(B·v) in all rows. C's structure is
 checked always. A C of more than --max-c-gib, or of more than 5·10⁹ multiplications, is not made:
-the table says how large it would be, and some rows of it are made and checked instead.
+the demo says how large it would be, and some rows of it are made and checked instead.
 
 Exit code: 0 if every check passed; 1 if one failed, or if CG did not solve the built-in problem (a
 file may be a matrix that CG cannot solve); 2 if the demo could not run.
@@ -109,31 +120,6 @@ pub struct Args {
     max_c_gib: f64,
 }
 
-/// Backend that computes the products.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub enum Backend {
-    /// CUDA if there is a device, else the host
-    Auto,
-    /// The threads of the CPU
-    Host,
-    /// An NVIDIA GPU
-    Cuda,
-    /// One thread, simple and slow (the checks then compare it with itself)
-    Reference,
-}
-
-impl Backend {
-    /// Returns the library's enumerator of this backend.
-    pub fn kind(self) -> BackendKind {
-        match self {
-            Backend::Auto => BackendKind::Auto,
-            Backend::Host => BackendKind::Host,
-            Backend::Cuda => BackendKind::Cuda,
-            Backend::Reference => BackendKind::Reference,
-        }
-    }
-}
-
 /// Numbers of elements along x, y and z.
 #[derive(Clone, Copy, Debug)]
 struct BrickSize([usize; 3]);
@@ -146,11 +132,6 @@ impl FromStr for BrickSize {
         let counts = counts.and_then(|counts| counts.try_into().ok());
         counts.map(BrickSize).ok_or_else(|| "expected three positive numbers, such as 40x24x24".into())
     }
-}
-
-fn positive(text: &str) -> std::result::Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| "expected a positive number".into())
 }
 
 /// Runs the demo; false if a check failed.
@@ -187,24 +168,27 @@ impl<T: Scalar> Demo<T> {
     }
 
     fn run(mut self) -> Result<bool> {
-        let mut out = std::io::stdout();
-        let copy = self.introduce(&mut out)?;
+        let mut out = anstream::stdout();
+        let copy = self.introduce(&mut out)?.bytes_per_second;
         let solved = self.solve(&mut out)?;
-        writeln!(out)?;
+        let rival = T::rival(&self.session);
         let runs = runs::Setting {
             session: &self.session,
             oracle: &self.oracle,
             a: &self.system.a,
-            copy: copy.bytes_per_second,
             n: self.n,
             max_c_bytes: self.max_c_bytes,
+            rival: rival.as_deref().ok(),
         };
-        table::head(&mut out)?;
-        let mut results = Vec::new();
-        results.extend(runs.spmv(&mut out, &mut self.rng)?);
-        results.extend(runs.spmm(&mut out, &mut self.rng)?);
-        results.extend(runs.spgemm(&mut out, &mut self.rng)?);
-        let passed = conclude::<T>(&mut out, &results)?;
+        let rng = &mut self.rng;
+        let mut outcomes = vec![runs.spmv(rng)?, runs.spmm(rng)?];
+        outcomes.extend(runs.spgemm(rng)?);
+        writeln!(out, "\n{}", overview(&outcomes, rival.as_deref().ok(), copy))?;
+        match &rival {
+            Ok(rival) => note(&mut out, &format!("{}: {}", rival.name(), rival.version()))?,
+            Err(why) => note(&mut out, &why.to_string())?,
+        }
+        let passed = conclude::<T>(&mut out, &outcomes)?;
         writeln!(out, "{}", verdict(passed && solved))?;
         Ok(passed && solved)
     }
@@ -213,7 +197,7 @@ impl<T: Scalar> Demo<T> {
     fn introduce(&self, out: &mut impl Write) -> Result<bandwidth::Bandwidth> {
         let a = &self.system.a;
         let copy = step("measuring the copy bandwidth", bandwidth::measure)?;
-        let backend = self.session.backend()?.c_name().trim_start_matches("TARSIA_BACKEND_").to_lowercase();
+        let backend = backend_name(self.session.backend()?);
         let lengths = rows::row_lengths(a, Operation::NonTranspose);
         let mean = a.nnz() as f64 / (a.rows as f64).max(1.0);
         writeln!(out, "tarsia {}, backend {backend}", env!("CARGO_PKG_VERSION"))?;
@@ -274,16 +258,16 @@ impl<T: Scalar> Demo<T> {
         })?;
         let after = report.iterations;
         match report.outcome {
-            Outcome::Converged => write!(out, "CG       converged in {after} iterations")?,
-            Outcome::Stopped => write!(out, "CG       did not converge in {after} iterations")?,
-            Outcome::Stagnated => write!(out, "CG       stagnated after {after} iterations")?,
-            Outcome::NotPositiveDefinite => {
+            Ending::Converged => write!(out, "CG       converged in {after} iterations")?,
+            Ending::Stopped => write!(out, "CG       did not converge in {after} iterations")?,
+            Ending::Stagnated => write!(out, "CG       stagnated after {after} iterations")?,
+            Ending::NotPositiveDefinite => {
                 write!(out, "CG       not positive definite: p·Ap ≤ 0 in iteration {after}")?;
             }
-            Outcome::NotFinite => write!(out, "CG       an Inf or NaN came up in iteration {after}")?,
+            Ending::NotFinite => write!(out, "CG       an Inf or NaN came up in iteration {after}")?,
         }
         writeln!(out, "; ‖b − A·x‖ / ‖b‖ = {:.1e}, goal {:.0e}", report.residual, cg::TOLERANCE)?;
-        if report.outcome == Outcome::Converged && report.residual > cg::DRIFT * cg::TOLERANCE {
+        if report.outcome == Ending::Converged && report.residual > cg::DRIFT * cg::TOLERANCE {
             let attainable = report.attainable;
             writeln!(
                 out,
@@ -296,31 +280,88 @@ impl<T: Scalar> Demo<T> {
             report.seconds,
             1e3 * report.seconds / after.max(1) as f64,
             100.0 * report.product_seconds / report.seconds.max(f64::MIN_POSITIVE),
-            match (report.outcome == Outcome::Converged, must) {
+            match (report.outcome == Ending::Converged, must) {
                 (true, _) => "",
                 (false, true) => ": FAIL",
                 (false, false) => "; the demo goes on",
             }
         )?;
-        Ok(report.outcome == Outcome::Converged || !must)
+        Ok(report.outcome == Ending::Converged || !must)
+    }
+}
+
+/// Makes the table of the products; `copy` is the copy bandwidth in bytes a second.
+fn overview<T>(outcomes: &[Outcome], rival: Option<&dyn Rival<T>>, copy: f64) -> Table {
+    let rival = rival.map(|rival| format!(">{}", rival.name()));
+    let columns = ["product", "computed", ">time", ">speed", ">of a copy", ">naive loop"].map(String::from);
+    let mut out = Table::new(columns.into_iter().chain(rival).chain(["result".into()]));
+    for outcome in outcomes {
+        let mut cells: Vec<Cell> = vec![outcome.operation.into(), outcome.formula.as_str().into()];
+        if let Some(timing) = &outcome.timing {
+            let Timing { seconds, flops, bytes, naive, rival } = timing;
+            let rate = |amount: &f64| if *seconds > 0.0 { amount / seconds / 1e9 } else { 0.0 };
+            cells.push(time(*seconds).into());
+            cells.push(match outcome.operation {
+                "SpMV" => three_digits(rate(bytes), "GB/s").into(),
+                _ => three_digits(rate(flops), "Gflop/s").into(),
+            });
+            let part = 1e9 * rate(bytes) / copy;
+            cells.push(if part > 1.0 { "in cache".into() } else { format!("{:.0} %", 100.0 * part).into() });
+            cells.extend(std::iter::once(naive).chain(rival).map(|other| faster(*seconds, other)));
+            cells.push(verdict(outcome.checks.iter().all(|check| check.passed)));
+        }
+        out.row(cells);
+        outcome.notes.iter().for_each(|text| out.note(text));
+        let Some(Timing { naive, rival, .. }) = &outcome.timing else { continue };
+        for (name, other) in [("naive loop", Some(naive)), ("the other library", rival.as_ref())] {
+            if let Some(Err(why)) = other {
+                out.note(format!("{name}: {why}"));
+            }
+        }
+    }
+    out
+}
+
+/// Says how much faster the library is than another implementation.
+fn faster(seconds: f64, other: &Compared) -> Cell {
+    let factor = match other {
+        Ok(other) => other / seconds.max(f64::MIN_POSITIVE),
+        Err(_) => return "none".into(),
+    };
+    match factor {
+        ..0.95 => Cell::news(format!("{}× slower", digits(1.0 / factor)), false),
+        ..1.05 => "as fast".into(),
+        _ => Cell::news(format!("{}× faster", digits(factor)), true),
+    }
+}
+
+/// Formats a factor with two or three digits.
+fn digits(factor: f64) -> String {
+    match factor {
+        ..10.0 => format!("{factor:.1}"),
+        _ => grouped(factor.round() as u64),
     }
 }
 
 /// Prints the checks; false if one failed.
-fn conclude<T: Scalar>(out: &mut impl Write, results: &[(String, CheckResult)]) -> Result<bool> {
+fn conclude<T: Scalar>(out: &mut impl Write, outcomes: &[Outcome]) -> Result<bool> {
     writeln!(out)?;
     let unit = "|y − y_ref| / (entries of the row · eps · Σ|a·x|)";
     writeln!(out, "Checks against the reference backend (error: the largest {unit};")?;
     writeln!(out, "at most {} is what two orders of summation explain)", T::LIMIT)?;
-    for (operation, result) in results {
-        let error = if result.error > 0.0 && result.error.is_finite() {
-            format!(", error {}", table::ratio(result.error))
-        } else {
-            String::new()
-        };
-        note(out, &format!("{} {operation}: {}{error}", verdict(result.passed), result.what))?;
+    let mut all_passed = true;
+    for outcome in outcomes {
+        for check in &outcome.checks {
+            let error = if check.error > 0.0 && check.error.is_finite() {
+                format!(", error {}", ratio(check.error))
+            } else {
+                String::new()
+            };
+            note(out, &format!("{} {}: {}{error}", verdict(check.passed), outcome.name, check.what))?;
+            all_passed &= check.passed;
+        }
     }
-    Ok(results.iter().all(|(_, result)| result.passed))
+    Ok(all_passed)
 }
 
 #[cfg(test)]
@@ -333,8 +374,33 @@ mod tests {
         for bad in ["", "40", "40x24", "40x24x0", "40x24x24x2", "ax1x1", "-1x1x1"] {
             assert!(bad.parse::<BrickSize>().is_err(), "{bad}");
         }
-        for bad in ["0", "-1", "nan", "inf", "x"] {
-            assert!(positive(bad).is_err(), "{bad}");
-        }
+    }
+
+    #[test]
+    fn comparisons_are_in_plain_words() {
+        let said = |other: Compared| {
+            let cell = faster(0.5, &other).to_string();
+            anstream::adapter::strip_str(&cell).to_string()
+        };
+        let found = [Ok(1.25), Ok(0.51), Ok(0.25), Ok(600.0), Err("no".into())].map(said);
+        assert_eq!(found, ["2.5× faster", "as fast", "2.0× slower", "1,200× faster", "none"]);
+    }
+
+    /// Nothing is faster than a copy: the operands are in a cache, and the table says so.
+    #[test]
+    fn speeds_are_parts_of_a_copy_or_in_cache() {
+        let outcome = |bytes| Outcome {
+            operation: "SpMV",
+            formula: "y = A·x".into(),
+            name: "SpMV".into(),
+            timing: Some(Timing { seconds: 1.0, flops: 2e9, bytes, naive: Ok(2.0), rival: None }),
+            notes: vec!["why".into()],
+            checks: Vec::new(),
+        };
+        let text = overview::<f64>(&[outcome(8e9), outcome(16e9)], None, 10e9).to_string();
+        let text = anstream::adapter::strip_str(&text).to_string();
+        let row = |at: usize| text.lines().nth(at).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(row(1), "SpMV y = A·x 1.00 s 8.00 GB/s 80 % 2.0× faster PASS");
+        assert_eq!(row(3), "SpMV y = A·x 1.00 s 16.0 GB/s in cache 2.0× faster PASS");
     }
 }

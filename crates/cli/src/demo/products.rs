@@ -257,13 +257,18 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 
 /// Returns the median seconds of `work`: after a first run that does not count (caches, pages of the output)
 /// half a second of runs, at least 5 and at most 101. A work that takes more than 2 s is not run again.
-pub fn median_seconds(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+pub fn median_seconds(work: impl FnMut() -> Result<()>) -> Result<f64> {
+    median_of(5, 0.5, work)
+}
+
+/// Like [`median_seconds`], with another least number of runs and other seconds for them.
+pub fn median_of(least: usize, enough: f64, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let (first, ()) = timed(&mut work)?;
-    if first > 2.0 {
+    if first > 4.0 * enough {
         return Ok(first);
     }
     let mut seconds = Vec::new();
-    while seconds.len() < 5 || (seconds.len() < 101 && seconds.iter().sum::<f64>() < 0.5) {
+    while seconds.len() < least || (seconds.len() < 101 && seconds.iter().sum::<f64>() < enough) {
         seconds.push(timed(&mut work)?.0);
     }
     Ok(median(seconds))

@@ -6,7 +6,7 @@ use matrices::owned::OwnedCsr;
 use matrices::SplitMix64;
 use tarsia::facade::Operation;
 
-use super::table::grouped;
+use crate::table::grouped;
 
 /// Largest number of rows of a sample.
 pub const SAMPLE: usize = 1000;

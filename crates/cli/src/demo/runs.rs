@@ -1,29 +1,66 @@
 //! The three products of the table: run, timed, checked.
 
-use std::io::Write;
-
 use client::Session;
 use matrices::owned::OwnedCsr;
 use matrices::SplitMix64;
 use tarsia::facade::Operation;
 
-use super::check::{CheckResult, Computed, Oracle, BUDGET};
-use super::products::{self, median, median_seconds, row_major, timed, zeros, Info, SparseProduct, Stored};
+use super::check::{CheckResult, Factors, Oracle, BUDGET};
+use super::naive;
+use super::products::{
+    self, median, median_of, median_seconds, row_major, timed, zeros, Info, SparseProduct, Stored,
+};
+use super::rival::{Other, Rival};
 use super::rows::{largest, row_lengths, row_products, RowSample};
 use super::scalar::Scalar;
-use super::table::{self, grouped, note, size, Timing};
 use crate::progress::step;
+use crate::table::{grouped, size, time};
 use crate::Result;
 
 /// A C of more multiplications than this is not made: it takes about half a minute on two cores.
 const MAX_PRODUCTS: u64 = 5_000_000_000;
 /// Seconds after which a SpGEMM is not repeated.
-const PATIENCE: f64 = 3.0;
+const PATIENCE: f64 = 1.0;
 /// Largest number of runs of a SpGEMM.
 const SPARSE_RUNS: usize = 7;
+/// Most multiplications for which the naive loop is run: it takes about ten seconds for so many of them.
+const MOST_NAIVE: u64 = 1_000_000_000;
+/// Seconds for runs of the naive loop, of which there is at least one.
+const NAIVE_SECONDS: f64 = 0.25;
 
-/// Results of the checks, each with its operation's name.
-type CheckResults = Vec<(String, CheckResult)>;
+/// A product of the table.
+pub struct Outcome {
+    /// Operation: SpMV, SpMM or SpGEMM.
+    pub operation: &'static str,
+    /// Formula of what was computed.
+    pub formula: String,
+    /// Name in the list of checks.
+    pub name: String,
+    /// Times; `None` if it was not computed.
+    pub timing: Option<Timing>,
+    /// Text for the reader, a paragraph each.
+    pub notes: Vec<String>,
+    /// Results of the checks.
+    pub checks: Vec<CheckResult>,
+}
+
+/// Seconds of another implementation, or the reason why it has none.
+pub type Compared = std::result::Result<f64, String>;
+
+/// A timed product.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    /// Median seconds: of SpMV and SpMM an execution, of SpGEMM all phases.
+    pub seconds: f64,
+    /// Number of operations.
+    pub flops: f64,
+    /// Least number of bytes that must move.
+    pub bytes: f64,
+    /// The same product by the naive loop.
+    pub naive: Compared,
+    /// The same product by the other library, if there is one.
+    pub rival: Option<Compared>,
+}
 
 /// Operands and settings of the products.
 pub struct Setting<'a, T> {
@@ -33,8 +70,8 @@ pub struct Setting<'a, T> {
     pub oracle: &'a Oracle,
     /// Matrix A of all products.
     pub a: &'a OwnedCsr<T>,
-    /// The machine's copy bandwidth in bytes a second.
-    pub copy: f64,
+    /// The other library, if the machine has it.
+    pub rival: Option<&'a dyn Rival<T>>,
     /// Number of columns of SpMM.
     pub n: usize,
     /// Largest C of SpGEMM, in bytes.
@@ -49,7 +86,7 @@ struct SparseRun<T> {
     analysis: f64,
     symbolic: f64,
     numeric: f64,
-    execute: f64,
+    total: f64,
 }
 
 /// The reason why a SpGEMM is not run: its C is too large.
@@ -64,12 +101,8 @@ fn random<T: Scalar>(rng: &mut SplitMix64, len: usize) -> Result<Vec<T>> {
 }
 
 impl<T: Scalar> Setting<'_, T> {
-    fn matrix(&self) -> f64 {
-        self.a.nnz() as f64
-    }
-
     /// Times and checks y = A · x.
-    pub fn spmv(&self, out: &mut impl Write, rng: &mut SplitMix64) -> Result<CheckResults> {
+    pub fn spmv(&self, rng: &mut SplitMix64) -> Result<Outcome> {
         let a = self.a;
         let (x, mut y): (Vec<T>, Vec<T>) = (random(rng, a.cols)?, zeros(a.rows)?);
         let session = self.session;
@@ -80,21 +113,14 @@ impl<T: Scalar> Setting<'_, T> {
             plan.run_spmv(session, T::ONE, &device_x, T::ZERO, &mut device_y)?;
             Ok(session.synchronize()?)
         };
-        let execute = step("SpMV", || median_seconds(&mut once))?;
+        let seconds = step("SpMV", || median_seconds(&mut once))?;
         device_y.download_to(&mut y)?;
-        let info = Info::of(&plan)?;
-        let timing = Timing {
-            analysis: info.analysis_seconds,
-            execute,
-            flops: T::FLOPS * self.matrix(),
-            bytes: info.matrix_bytes::<T>(a.rows, a.nnz()) + self.dense_bytes(1),
-        };
-        let result = step("SpMV: checks", || self.oracle.check_spmv(a, &x, &y))?;
-        self.print(out, "SpMV", &info, &timing, vec![result])
+        let parts = ("SpMV", "y = A·x".to_string(), "SpMV".to_string());
+        self.dense(parts, &Info::of(&plan)?, seconds, (&x, 1), &y)
     }
 
     /// Times and checks C = A · B with n columns.
-    pub fn spmm(&self, out: &mut impl Write, rng: &mut SplitMix64) -> Result<CheckResults> {
+    pub fn spmm(&self, rng: &mut SplitMix64) -> Result<Outcome> {
         let (a, n) = (self.a, self.n);
         let b: Vec<T> = random(rng, a.cols.saturating_mul(n))?;
         let mut c: Vec<T> = zeros(a.rows.saturating_mul(n))?;
@@ -107,47 +133,102 @@ impl<T: Scalar> Setting<'_, T> {
             plan.run_spmm(session, T::ONE, (&device_b, b_shape), T::ZERO, (&mut device_c, c_shape))?;
             Ok(session.synchronize()?)
         };
-        let execute = step("SpMM", || median_seconds(&mut once))?;
+        let seconds = step("SpMM", || median_seconds(&mut once))?;
         device_c.download_to(&mut c)?;
-        let info = Info::of(&plan)?;
-        let timing = Timing {
-            analysis: info.analysis_seconds,
-            execute,
-            flops: T::FLOPS * self.matrix() * n as f64,
-            bytes: info.matrix_bytes::<T>(a.rows, a.nnz()) + self.dense_bytes(n),
+        let parts = ("SpMM", format!("C = A·B, B of {n} columns"), format!("SpMM, N = {n}"));
+        self.dense(parts, &Info::of(&plan)?, seconds, (&b, n), &c)
+    }
+
+    /// Checks the product C with a dense operand, and compares it with other implementations of it.
+    fn dense(
+        &self,
+        (operation, formula, name): (&'static str, String, String),
+        info: &Info,
+        seconds: f64,
+        (b, n): (&[T], usize),
+        c: &[T],
+    ) -> Result<Outcome> {
+        let a = self.a;
+        let expected = step(&format!("{operation}: checks"), || self.oracle.dense(a, b, n))?;
+        let naive = match a.nnz() as u64 * n as u64 {
+            MOST_NAIVE.. => Err("it takes too long".into()),
+            _ => {
+                let mut c: Vec<T> = zeros(a.rows * n)?;
+                let loops = || match n {
+                    1 => naive::spmv(a, b, &mut c),
+                    _ => naive::spmm(a, b, &mut c, n),
+                };
+                let seconds = step(&format!("{operation}: the naive loop"), || repeated(loops))?;
+                believed(seconds, expected.check(&c).passed)
+            }
         };
-        let result = step("SpMM: checks", || self.oracle.check_spmm(a, &b, &c, n))?;
-        self.print(out, &format!("SpMM, N = {n}"), &info, &timing, vec![result])
+        let rival = self.against(operation, |rival| {
+            let Other { seconds, result } = rival.dense(a, b, n)?;
+            Ok((seconds, expected.check(&result).passed))
+        });
+        let dense_bytes = (a.rows + a.cols) as f64 * n as f64 * size_of::<T>() as f64;
+        let timing = Timing {
+            seconds,
+            flops: T::FLOPS * a.nnz() as f64 * n as f64,
+            bytes: info.matrix_bytes::<T>(a.rows, a.nnz()) + dense_bytes,
+            naive,
+            rival,
+        };
+        let notes = vec![format!("{}; prepared once in {}", chosen(info), time(info.analysis_seconds))];
+        Ok(Outcome { operation, formula, name, timing: Some(timing), notes, checks: vec![expected.check(c)] })
+    }
+
+    /// Runs the other library, if there is one: `run` returns its seconds, and whether its result is right.
+    fn against(
+        &self,
+        operation: &str,
+        run: impl FnOnce(&dyn Rival<T>) -> Result<(f64, bool)>,
+    ) -> Option<Compared> {
+        let rival = self.rival?;
+        let found = step(&format!("{operation}: {}", rival.name()), || run(rival));
+        let found = found.map_err(|error| error.to_string());
+        Some(found.and_then(|(seconds, is_right)| believed(seconds, is_right)))
     }
 
     /// Times and checks C = A · A or A · Aᵀ, or some rows of it.
-    pub fn spgemm(&self, out: &mut impl Write, rng: &mut SplitMix64) -> Result<CheckResults> {
+    pub fn spgemm(&self, rng: &mut SplitMix64) -> Result<Vec<Outcome>> {
         let a = self.a;
-        let square = a.rows == a.cols;
-        let (op_b, name) = if square {
-            (Operation::NonTranspose, "SpGEMM, A·A")
-        } else {
-            (Operation::Transpose, "SpGEMM, A·Aᵀ")
+        let (op_b, product) = match a.rows == a.cols {
+            true => (Operation::NonTranspose, "A·A"),
+            false => (Operation::Transpose, "A·Aᵀ"),
         };
-        match self.multiply(a, op_b)? {
-            Ok(run) => self.report_sparse(out, rng, name, a, op_b, &run),
+        let name = format!("SpGEMM, {product}");
+        let outcome = |formula, name, notes, checks| Outcome {
+            operation: "SpGEMM",
+            formula,
+            name,
+            timing: None,
+            notes,
+            checks,
+        };
+        let why = match self.multiply(a, op_b)? {
+            Ok(run) => return Ok(vec![self.sparse(rng, (format!("C = {product}"), name), a, op_b, run)?]),
+            Err(TooLarge { why }) => why,
+        };
+        let rows = self.affordable(op_b);
+        let notes = vec![
+            "not made: C is too large".into(),
+            format!("{why}; instead, A is cut to {}:", rows.describe()),
+        ];
+        let whole = outcome(format!("C = {product}"), name, notes, Vec::new());
+        let part = rows.of(a);
+        let part = part.as_ref().unwrap_or(a);
+        let count = grouped(part.rows as u64);
+        let (formula, name) = (format!("{count} rows of {product}"), format!("SpGEMM, {count} rows"));
+        let cut = match self.multiply(part, op_b)? {
+            Ok(run) => self.sparse(rng, (formula, name), part, op_b, run)?,
             Err(TooLarge { why }) => {
-                let rows = self.affordable(op_b);
-                table::remark(out, name, "not made: C is too large")?;
-                note(out, &format!("{why}; instead, A is cut to {}:", rows.describe()))?;
-                let part = rows.of(a);
-                let part = part.as_ref().unwrap_or(a);
-                let name = format!("SpGEMM, {} rows", grouped(part.rows as u64));
-                match self.multiply(part, op_b)? {
-                    Ok(run) => self.report_sparse(out, rng, &name, part, op_b, &run),
-                    Err(TooLarge { why }) => {
-                        note(out, &format!("not made either: {why}"))?;
-                        let what = "not run, so not checked".into();
-                        Ok(vec![(name, CheckResult { what, error: f64::INFINITY, passed: false })])
-                    }
-                }
+                let what = "not run, so not checked".into();
+                let check = CheckResult { what, error: f64::INFINITY, passed: false };
+                outcome(formula, name, vec![format!("not made either: {why}")], vec![check])
             }
-        }
+        };
+        Ok(vec![whole, cut])
     }
 
     /// Selects rows of A whose product is small enough to be made and to be compared.
@@ -200,11 +281,12 @@ impl<T: Scalar> Setting<'_, T> {
             let mut total = 0.0;
             loop {
                 let (numeric, ()) = timed(|| product.numeric(session, &mut c))?;
-                analyses.push(product.info()?.analysis_seconds);
+                let analysis = product.info()?.analysis_seconds;
+                analyses.push(analysis);
                 symbolics.push(symbolic);
                 numerics.push(numeric);
-                sums.push(symbolic + numeric);
-                total += symbolic + numeric;
+                sums.push(analysis + symbolic + numeric);
+                total += analysis + symbolic + numeric;
                 if total > PATIENCE || sums.len() == SPARSE_RUNS {
                     return Ok(());
                 }
@@ -216,65 +298,83 @@ impl<T: Scalar> Setting<'_, T> {
                 }
             }
         })?;
-        let [analysis, symbolic, numeric, execute] = [analyses, symbolics, numerics, sums].map(median);
+        let [analysis, symbolic, numeric, total] = [analyses, symbolics, numerics, sums].map(median);
         let c = c.download()?;
-        Ok(Ok(SparseRun { c, info, analysis, symbolic, numeric, execute }))
+        Ok(Ok(SparseRun { c, info, analysis, symbolic, numeric, total }))
     }
 
-    fn report_sparse(
+    /// Checks a product of sparse matrices, and compares it with other implementations of it.
+    fn sparse(
         &self,
-        out: &mut impl Write,
         rng: &mut SplitMix64,
-        name: &str,
+        (formula, name): (String, String),
         a: &OwnedCsr<T>,
         op_b: Operation,
-        run: &SparseRun<T>,
-    ) -> Result<CheckResults> {
-        let SparseRun { c, info, .. } = run;
+        run: SparseRun<T>,
+    ) -> Result<Outcome> {
+        let SparseRun { c, info, analysis, symbolic, numeric, total } = run;
         let (b_rows, b_entries) = met(a, &row_lengths(self.a, op_b));
-        let factors = info.matrix_bytes::<T>(a.rows, a.nnz()) + info.matrix_bytes::<T>(b_rows, b_entries);
-        let timing = Timing {
-            analysis: run.analysis,
-            execute: run.execute,
-            flops: T::FLOPS * info.products as f64,
-            bytes: factors + c.nnz() as f64 * entry_bytes::<T>() + (c.rows + 1) as f64 * 8.0,
-        };
+        let bytes = info.matrix_bytes::<T>(a.rows, a.nnz()) + info.matrix_bytes::<T>(b_rows, b_entries);
+        let bytes = bytes + c.nnz() as f64 * entry_bytes::<T>() + (c.rows + 1) as f64 * 8.0;
         let v: Vec<T> = random(rng, c.cols)?;
-        let computed = Computed { a, b: self.a, op_b, c };
-        let results = step("SpGEMM: checks", || self.oracle.check_spgemm(self.session, &computed, &v))?;
-        let results = self.print(out, name, info, &timing, results)?;
+        let factors = Factors { a, b: self.a, op_b };
+        let expected = step("SpGEMM: checks", || self.oracle.sparse(factors, &v))?;
+        let check = |c: &OwnedCsr<T>| step("SpGEMM: checks", || expected.check(self.session, c));
+        let right = |c: &OwnedCsr<T>| check(c).map(|results| results.iter().all(|result| result.passed));
+        let checks = check(&c)?;
         let compression = info.products as f64 / (c.nnz() as f64).max(1.0);
-        note(
-            out,
-            &format!(
-                "{} multiplications, {} entries of C ({compression:.1} each); symbolic {:.1} ms + numeric {:.1} ms",
+        let notes = vec![
+            chosen(&info),
+            format!(
+                "{} multiplications, {} entries of C ({compression:.1} each); analysis {} + symbolic phase {} + \
+                 numeric phase {}",
                 grouped(info.products),
                 grouped(c.nnz() as u64),
-                1e3 * run.symbolic,
-                1e3 * run.numeric
+                time(analysis),
+                time(symbolic),
+                time(numeric)
             ),
-        )?;
-        Ok(results)
+        ];
+        let entries = c.nnz();
+        drop(c);
+        let transposed = if op_b.transposes() { Some(self.a.transpose()?) } else { None };
+        let b = transposed.as_ref().unwrap_or(self.a);
+        let naive = match info.products {
+            MOST_NAIVE.. => Err("it takes too long".into()),
+            _ => {
+                let loops = || timed(|| naive::spgemm(a, b, entries));
+                let (seconds, c) = step("SpGEMM: the naive loop", loops)?;
+                believed(seconds, right(&c)?)
+            }
+        };
+        let rival = self.against("SpGEMM", |rival| {
+            let Other { seconds, result } = rival.sparse(a, b)?;
+            Ok((seconds, right(&result)?))
+        });
+        let flops = T::FLOPS * info.products as f64;
+        let timing = Some(Timing { seconds: total, flops, bytes, naive, rival });
+        Ok(Outcome { operation: "SpGEMM", formula, name, timing, notes, checks })
     }
+}
 
-    /// Returns the bytes of the dense operands.
-    fn dense_bytes(&self, n: usize) -> f64 {
-        (self.a.rows + self.a.cols) as f64 * n as f64 * size_of::<T>() as f64
-    }
+/// Says which algorithm was chosen, and why.
+fn chosen(info: &Info) -> String {
+    format!("{}: {}", info.layout(), info.reason)
+}
 
-    fn print(
-        &self,
-        out: &mut impl Write,
-        name: &str,
-        info: &Info,
-        timing: &Timing,
-        results: Vec<CheckResult>,
-    ) -> Result<CheckResults> {
-        let error = results.iter().map(|result| result.error).fold(0.0, f64::max);
-        let passed = results.iter().all(|result| result.passed);
-        table::line(out, name, &info.layout(), timing, self.copy, (error, passed))?;
-        note(out, &info.reason)?;
-        Ok(results.into_iter().map(|result| (name.to_string(), result)).collect())
+/// Returns the median seconds of a naive loop.
+fn repeated(mut work: impl FnMut()) -> Result<f64> {
+    median_of(1, NAIVE_SECONDS, || {
+        work();
+        Ok(())
+    })
+}
+
+/// Returns the seconds of another implementation, unless its result is wrong.
+fn believed(seconds: f64, is_right: bool) -> Compared {
+    match is_right {
+        true => Ok(seconds),
+        false => Err("its result is wrong".into()),
     }
 }
 

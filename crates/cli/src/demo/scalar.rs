@@ -1,9 +1,13 @@
 //! The two value types of files: f64 and complex f64.
 
+use client::Session;
 use matrices::owned::Entry;
 use matrices::SplitMix64;
 use num_complex::Complex64;
 use tarsia::facade::{Accumulator, ComputeType};
+
+use super::rival::{self, Rival};
+use crate::Result;
 
 /// A value of the demo's matrices: f64 or complex f64.
 pub trait Scalar: Accumulator + Entry {
@@ -26,6 +30,8 @@ pub trait Scalar: Accumulator + Entry {
     fn random(rng: &mut SplitMix64) -> Self;
     /// Multiplies by a real number.
     fn times(self, factor: f64) -> Self;
+    /// Opens the vendor's library with which products of this type are compared.
+    fn rival(session: &Session) -> Result<Box<dyn Rival<Self> + '_>>;
 }
 
 impl Scalar for f64 {
@@ -39,6 +45,10 @@ impl Scalar for f64 {
 
     fn times(self, factor: f64) -> Self {
         self * factor
+    }
+
+    fn rival(session: &Session) -> Result<Box<dyn Rival<Self> + '_>> {
+        rival::open(session)
     }
 }
 
@@ -54,5 +64,9 @@ impl Scalar for Complex64 {
 
     fn times(self, factor: f64) -> Self {
         self * factor
+    }
+
+    fn rival(_: &Session) -> Result<Box<dyn Rival<Self> + '_>> {
+        Err("products of complex numbers are compared with no other library".into())
     }
 }

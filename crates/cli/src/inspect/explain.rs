@@ -13,8 +13,8 @@ use tarsia::facade::{
 use super::choices::Number;
 use super::layouts;
 use super::statistics::MatrixStatistics;
-use crate::demo::table::{note, size};
 use crate::features::{Feature, Features};
+use crate::table::{note, size};
 use crate::Result;
 
 /// The choice for one operation on one machine.

@@ -9,7 +9,7 @@ use tarsia::facade::{
 };
 
 use super::choices::Number;
-use crate::demo::table::size;
+use crate::table::{size, Table};
 use crate::Result;
 
 /// Prediction for a layout on a machine.
@@ -92,21 +92,19 @@ pub fn print(out: &mut impl Write, predictions: &[Prediction]) -> io::Result<()>
             groups.push(found);
         }
     }
-    write!(out, "{:12}", "")?;
-    groups.iter().try_for_each(|g| write!(out, " {:>22}", format!("{} {}", g.machine, g.precision)))?;
-    writeln!(out)?;
+    let heads = groups.iter().map(|group| format!(">{} {}", group.machine, group.precision));
+    let mut table = Table::new(["layout".to_string()].into_iter().chain(heads));
     for of_first in predictions.iter().filter(|found| same(found, first)) {
         let name = of_first.algorithm;
-        write!(out, "  {name:10}")?;
-        for group in &groups {
+        let cell = |group: &&Prediction| {
             let found = predictions.iter().find(|found| same(found, group) && found.algorithm == name);
-            let cell = found.map_or("by name only".into(), |found| {
+            found.map_or("by name only".into(), |found| {
                 let mark = if found.chosen { '*' } else { ' ' };
                 format!("{} {:9.1}{mark}", size(found.bytes), found.seconds * 1e6)
-            });
-            write!(out, " {cell:>22}")?;
-        }
-        writeln!(out)?;
+            })
+        };
+        table.row([name.to_string()].into_iter().chain(groups.iter().map(cell)));
     }
+    write!(out, "{table}")?;
     writeln!(out)
 }

@@ -15,7 +15,6 @@ mod report;
 mod spy;
 mod statistics;
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -30,8 +29,10 @@ use self::explain::Explanation;
 use self::layouts::Prediction;
 use self::spy::Grid;
 use self::statistics::MatrixStatistics;
-use crate::demo::{bandwidth, Backend};
+use crate::demo::bandwidth;
 use crate::features::Features;
+use crate::options::{backend_name, Backend};
+use crate::plot::Format;
 use crate::progress::step;
 use crate::Result;
 
@@ -76,7 +77,7 @@ pub struct Args {
     /// Matrix Market file (.mtx, .mtx.gz)
     matrix: PathBuf,
 
-    /// Write the spy plot into this PNG file, too
+    /// Draw the spy plot into this file, too, as PNG or SVG by its ending
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 
@@ -141,25 +142,12 @@ struct Report {
     features: Option<Features>,
 }
 
-impl Args {
-    /// Refuses a name that promises another kind of picture than PNG.
-    fn check_plot(&self) -> Result<()> {
-        let Some(plot) = &self.plot else { return Ok(()) };
-        match plot.extension() {
-            Some(ending) if !ending.eq_ignore_ascii_case("png") => {
-                let (plot, ending) = (plot.display(), ending.to_string_lossy());
-                Err(format!("--plot {plot}: pictures are written as .png only, not as .{ending}").into())
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
 /// Runs the command.
 pub fn run(args: &Args) -> Result<bool> {
     let path = &args.matrix;
     let in_file = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    args.check_plot()?;
+    let plot = args.plot.as_ref().map(|path| Format::of(path).map(|format| (path, format))).transpose();
+    let plot = plot.map_err(|error| format!("--plot {error}"))?;
     // Opened first: without the backend there is no need to read a large file.
     let session = Session::new(args.backend.kind())?;
     let start = Instant::now();
@@ -179,7 +167,7 @@ pub fn run(args: &Args) -> Result<bool> {
         },
         has_values: header.field != MarketField::Pattern,
         statistics: MatrixStatistics::default(),
-        backend: session.kind().c_name().trim_start_matches("TARSIA_BACKEND_").to_lowercase(),
+        backend: backend_name(session.kind()),
         copy_bytes_per_second: match session.kind() {
             BackendKind::Cuda => None,
             _ => Some(step("measuring the copy bandwidth", bandwidth::measure)?.bytes_per_second),
@@ -190,13 +178,19 @@ pub fn run(args: &Args) -> Result<bool> {
         features: None,
     };
     match &matrix.values {
-        MarketValues::Real(a) => report_on(args, &session, a, &mut report)?,
-        MarketValues::Complex(a) => report_on(args, &session, a, &mut report)?,
+        MarketValues::Real(a) => report_on(args, &session, a, plot, &mut report)?,
+        MarketValues::Complex(a) => report_on(args, &session, a, plot, &mut report)?,
     }
     Ok(true)
 }
 
-fn report_on<T: Number>(args: &Args, session: &Session, a: &OwnedCsr<T>, report: &mut Report) -> Result<()> {
+fn report_on<T: Number>(
+    args: &Args,
+    session: &Session,
+    a: &OwnedCsr<T>,
+    plot: Option<(&PathBuf, Format)>,
+    report: &mut Report,
+) -> Result<()> {
     report.statistics = step("looking at the pattern", || MatrixStatistics::of(a))?;
     if !report.has_values {
         // The values of a pattern are made up, all of them 1.
@@ -210,12 +204,10 @@ fn report_on<T: Number>(args: &Args, session: &Session, a: &OwnedCsr<T>, report:
         let count = || Features::of((a.rows, a.cols), &a.offsets, &a.indices);
         report.features = Some(step("counting features", count));
     }
-    if let Some(path) = &args.plot {
-        let in_file = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let file = File::create(path).map_err(|error| in_file(&error))?;
-        step("plotting", || spy::plot(a, file)).map_err(|error| in_file(&error))?;
+    if let Some((path, format)) = plot {
+        step("drawing", || spy::plot(a, &report.file, path, format))?;
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = anstream::stdout().lock();
     if args.json {
         serde_json::to_writer_pretty(&mut out, report).map_err(std::io::Error::from)?;
         return Ok(std::io::Write::write_all(&mut out, b"\n")?);

@@ -8,7 +8,7 @@ use super::layouts;
 use super::spy::Grid;
 use super::statistics::{MatrixStatistics, ValueSymmetry};
 use super::Report;
-use crate::demo::table::{grouped, note, size};
+use crate::table::{grouped, size, time, Table};
 use crate::Result;
 
 /// Length in characters of the longest bar of the histogram.
@@ -37,7 +37,7 @@ pub fn print(out: &mut impl Write, report: &Report, grid: &Grid) -> Result<()> {
         Some(rate) => writeln!(out, ", copies {:.1} GB/s", rate / 1e9)?,
         None => writeln!(out)?,
     }
-    choices(out, &report.choices)?;
+    write!(out, "{}", choices(&report.choices))?;
     if !report.explanations.is_empty() {
         explain::print(out, &report.explanations)?;
     }
@@ -135,39 +135,25 @@ fn common(values: &ValueSymmetry) -> String {
     }
 }
 
-fn choices(out: &mut impl Write, choices: &[Choice]) -> io::Result<()> {
-    let head = ["operation", "precision", "layout", "bytes", "at copy", "predicted", "analysis"];
-    let [operation, precision, layout, numbers @ ..] = head;
-    write!(out, "{operation:16} {precision:10} {layout:22}")?;
-    numbers.iter().try_for_each(|name| write!(out, " {name:>11}"))?;
-    writeln!(out, "\n{}", "─".repeat(16 + 1 + 10 + 1 + 22 + 4 * 12))?;
+fn choices(choices: &[Choice]) -> Table {
+    let numbers = [">bytes", ">at copy", ">predicted", ">analysis"];
+    let mut table = Table::new(["operation", "precision", "layout"].into_iter().chain(numbers));
+    let time = |seconds: Option<f64>| seconds.map_or("-".into(), time);
     for choice in choices {
         let Choice { operation, precision, .. } = choice;
         let (layout, predicted, analysis) = match &choice.plan {
             Some(plan) => (&plan.layout[..], plan.predicted_seconds, Some(plan.analysis_seconds)),
             None => ("none", None, None),
         };
-        let cells = [size(choice.bytes), time(choice.roofline_seconds), time(predicted), time(analysis)];
-        write!(out, "{operation:16} {precision:10} {layout:22}")?;
-        cells.iter().try_for_each(|cell| write!(out, " {cell:>11}"))?;
-        writeln!(out)?;
+        let numbers = [size(choice.bytes), time(choice.roofline_seconds), time(predicted), time(analysis)];
+        table.row([operation.as_str(), precision, layout].map(String::from).into_iter().chain(numbers));
         match (&choice.plan, &choice.error) {
-            (Some(plan), _) => note(out, &plan.reason)?,
-            (None, Some(error)) => note(out, error)?,
+            (Some(plan), _) => table.note(&plan.reason),
+            (None, Some(error)) => table.note(error),
             (None, None) => {}
         }
     }
-    Ok(())
-}
-
-/// Formats a time, such as `-`, `3.2 µs`, `1.25 ms`.
-fn time(seconds: Option<f64>) -> String {
-    match seconds {
-        None => "-".into(),
-        Some(seconds) if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
-        Some(seconds) if seconds < 1.0 => format!("{:.2} ms", seconds * 1e3),
-        Some(seconds) => format!("{seconds:.2} s"),
-    }
+    table
 }
 
 /// Formats a share, such as `0 %`, `12.3 %`, `100 %`; only exact shares of 0 and 1 are printed as `0 %` and
@@ -185,9 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_and_times() {
+    fn shares() {
         assert_eq!([0.0, 1.0, 0.5, 1e-9, 0.9999].map(percent), ["0 %", "100 %", "50.0 %", "0.1 %", "99.9 %"]);
-        let times = [None, Some(3.21e-6), Some(1.25e-3), Some(2.0)].map(time);
-        assert_eq!(times, ["-", "3.2 µs", "1.25 ms", "2.00 s"]);
     }
 }

@@ -1,21 +1,31 @@
 //! Positions of the entries of a matrix: counts on a grid, as text and as a picture.
 
-use std::io::{BufWriter, Write};
+use std::path::Path;
 
 use matrices::owned::OwnedCsr;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
+use plotters::style::FontTransform;
 use rayon::prelude::*;
 use tarsia::facade::run_in_pool;
 
-use crate::plot::png;
+use crate::plot::{failed, save, text, Area, Format, Picture, GREY, LABEL, TITLE};
+use crate::table::grouped;
 use crate::Result;
 
 /// Largest width and height of the text in characters, and height over width of a character.
 const TERMINAL: (usize, usize) = (72, 36);
 const CHARACTER: f64 = 2.0;
-/// Pixels of the longer side of the picture, and of its margin.
+/// Pixels of the longer side of the cells; and at the left of them, above, at the right and below, where title,
+/// indices and names of the axes are.
 const SIDE: usize = 1024;
-const MARGIN: usize = 16;
+const MARGINS: (usize, usize, usize, usize) = (180, 116, 60, 96);
+/// Least width of the whole picture.
+const NARROWEST_PICTURE: usize = 800;
+/// Pixels between two indices along an axis, at least.
+const TICK: f64 = 150.0;
+/// Width and height of a cell of an SVG file in pixels.
+const SVG_CELL: usize = 4;
 /// Least length of the shorter side over that of the longer one, however narrow the matrix is.
 const NARROWEST: f64 = 0.1;
 /// Characters for cells from little to much.
@@ -92,36 +102,93 @@ fn ratio<V>(a: &OwnedCsr<V>) -> f64 {
     (a.rows.max(1) as f64 / a.cols.max(1) as f64).clamp(NARROWEST, 1.0 / NARROWEST)
 }
 
-/// Draws the picture of a matrix and writes it as PNG.
-pub fn plot<V: Sync, W: Write>(a: &OwnedCsr<V>, out: W) -> Result<()> {
+/// The picture of a matrix: its cells, with rows and columns at the edges.
+struct Spy<'a> {
+    grid: Grid,
+    /// Width and height of the cells in pixels.
+    inner: (usize, usize),
+    /// Rows, columns and entries of the matrix.
+    shape: (usize, usize, usize),
+    name: &'a str,
+}
+
+impl Picture for Spy<'_> {
+    fn size(&self) -> (u32, u32) {
+        let ((width, height), (left, top, right, bottom)) = (self.inner, MARGINS);
+        // However narrow the matrix is, there is room for the title.
+        ((width + left + right).max(NARROWEST_PICTURE) as u32, (height + top + bottom) as u32)
+    }
+
+    fn draw<B: DrawingBackend>(&self, area: &Area<'_, B>) -> Result<()> {
+        let (rows, cols, nnz) = self.shape;
+        let ((width, height), (left, top, ..)) = (self.inner, MARGINS);
+        let [left, top, right, bottom] = [left, top, left + width, top + height].map(|at| at as i32);
+        let at_left = |size, color| text(size, color, HPos::Left, VPos::Top);
+        area.write(self.name, at_left(TITLE, &BLACK), (left, 20))?;
+        let count = |number: usize| grouped(number as u64);
+        let facts = format!("{} × {}, {} entries", count(rows), count(cols), count(nnz));
+        area.write(&facts, at_left(LABEL, &GREY), (left, 66))?;
+        let corners = [(left - 2, top - 2), (right + 1, bottom + 1)];
+        area.canvas.draw(&Rectangle::new(corners, GREY)).map_err(failed)?;
+        // A cell is a pixel, or several for a small matrix.
+        let edge = |cell: usize, cells: usize, pixels: usize| (cell * pixels / cells) as i32;
+        for row in 0..self.grid.height {
+            let (y, below) = (edge(row, self.grid.height, height), edge(row + 1, self.grid.height, height));
+            let colour_of = |col| self.grid.level(row, col).map(colour);
+            // Neighbours of one colour are one rectangle.
+            let mut col = 0;
+            while col < self.grid.width {
+                let (first, colour) = (col, colour_of(col));
+                while col < self.grid.width && colour_of(col) == colour {
+                    col += 1;
+                }
+                let Some(colour) = colour else { continue };
+                let (x, end) = (edge(first, self.grid.width, width), edge(col, self.grid.width, width));
+                area.fill((left + x, top + y), (left + end, top + below), colour)?;
+            }
+        }
+        for (index, part) in ticks(cols, width) {
+            let x = left + part;
+            area.line((x, bottom + 2), (x, bottom + 10), GREY)?;
+            area.write(&index, text(LABEL, &GREY, HPos::Center, VPos::Top), (x, bottom + 14))?;
+        }
+        let ticks = ticks(rows, height);
+        for (index, part) in &ticks {
+            let y = top + part;
+            area.line((left - 11, y), (left - 3, y), GREY)?;
+            area.write(index, text(LABEL, &GREY, HPos::Right, VPos::Center), (left - 16, y))?;
+        }
+        let widest = area.width(ticks.iter().map(|(index, _)| index.as_str()))?;
+        area.write(
+            "column",
+            text(LABEL, &BLACK, HPos::Center, VPos::Top),
+            ((left + right) / 2, bottom + 48),
+        )?;
+        let style = text(LABEL, &BLACK, HPos::Center, VPos::Top).transform(FontTransform::Rotate270);
+        area.write("row", style, (left - widest - 58, (top + bottom) / 2))
+    }
+}
+
+/// Lists round indices along a side of this many rows or columns, with their distances in pixels.
+fn ticks(size: usize, pixels: usize) -> Vec<(String, i32)> {
+    let wanted = (pixels as f64 / TICK).max(1.0);
+    let power = 10f64.powf((size as f64 / wanted).max(1.0).log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|digit| (digit * power) as usize);
+    let step = steps.into_iter().find(|step| (size / step) as f64 <= wanted).unwrap_or(steps[3]);
+    let tick = |index: usize| (grouped(index as u64), (index * pixels / size.max(1)) as i32);
+    (0..size).step_by(step).map(tick).collect()
+}
+
+/// Draws the picture of a matrix into a file.
+pub fn plot<V: Sync>(a: &OwnedCsr<V>, name: &str, path: &Path, format: Format) -> Result<()> {
     let ratio = ratio(a);
     let sides = (SIDE as f64 * ratio.min(1.0), SIDE as f64 * (1.0 / ratio).min(1.0));
     let (height, width) = (sides.0.round() as usize, sides.1.round() as usize);
-    let grid = Grid::of(a, height, width)?;
-    let (all_width, all_height) = (width + 2 * MARGIN, height + 2 * MARGIN);
-    let mut pixels: Vec<u8> = crate::demo::products::zeros(3 * all_width * all_height)?;
-    {
-        let size = (all_width as u32, all_height as u32);
-        let area = BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area();
-        area.fill(&WHITE)?;
-        let margin = MARGIN as i32;
-        let frame = [(margin - 2, margin - 2), (margin + width as i32 + 1, margin + height as i32 + 1)];
-        area.draw(&Rectangle::new(frame, RGBColor(128, 128, 128)))?;
-        // A cell is a pixel, or several for a small matrix.
-        let edge = |cell: usize, cells: usize, points: usize| margin + (cell * points / cells) as i32;
-        for row in 0..grid.height {
-            for col in 0..grid.width {
-                let Some(level) = grid.level(row, col) else { continue };
-                let (left, right) = (edge(col, grid.width, width), edge(col + 1, grid.width, width));
-                let (top, bottom) = (edge(row, grid.height, height), edge(row + 1, grid.height, height));
-                // A filled rectangle ends before its second corner.
-                let corners = [(left, top), (right, bottom)];
-                area.draw(&Rectangle::new(corners, colour(level).filled()))?;
-            }
-        }
-        area.present()?;
-    }
-    Ok(png::write(BufWriter::new(out), (all_width as u32, all_height as u32), &pixels)?)
+    // Each cell with an entry is a shape of an SVG file, so there must not be too many of them.
+    let coarser = if format == Format::Svg { SVG_CELL } else { 1 };
+    let grid = Grid::of(a, height.div_ceil(coarser), width.div_ceil(coarser))?;
+    let shape = (a.rows, a.cols, a.nnz());
+    save(&Spy { grid, inner: (width, height), shape, name }, path, format)
 }
 
 fn colour(level: f64) -> RGBColor {

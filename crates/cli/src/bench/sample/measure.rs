@@ -17,6 +17,7 @@ use crate::bench::number::{value, values, Number, Precision, Values};
 use crate::bench::runs::{dense_shape, MatrixOperand};
 use crate::bench::timer::Timer;
 use crate::demo::products::median;
+use crate::progress::say;
 use crate::Result;
 
 /// Seed of the dense operands.
@@ -163,7 +164,7 @@ impl<'s> Shot<'s, '_> {
                 Ok((micros, analysis_ms)) => found.push(Time { at, micros, analysis_ms }),
                 Err(error) if is_declined(&*error) => {}
                 Err(error) => {
-                    eprintln!("{} {:?} {}: {error}", self.matrix.name, self.case.group, candidate.name);
+                    say(format!("{} {:?} {}: {error}", self.matrix.name, self.case.group, candidate.name));
                     failed += 1;
                 }
             }

@@ -26,15 +26,16 @@ use flate2::write::GzEncoder;
 use flate2::Compression;
 use matrices::gallery;
 use rayon::ThreadPoolBuilder;
-use tarsia::facade::{Algorithm, BackendKind, FeatureSet, SpmmStatistics};
+use tarsia::facade::{Algorithm, FeatureSet, SpmmStatistics};
 
 use self::again::Products;
 use self::cases::{Case, SampledMatrix, Wanted};
 use self::draw::Draw;
 use self::measure::{Meter, Time};
-use super::args::Backend;
 use super::{input, machine, timer};
 use crate::generate::spelled_out;
+use crate::options::Backend;
+use crate::progress::{aside, say, Bar};
 use crate::Result;
 
 const NOTES: &str = "\
@@ -209,15 +210,6 @@ impl Args {
         SampledMatrix::new(-1, &name, pattern, if self.orders { Wanted::Orders } else { Wanted::All })
     }
 
-    fn kind(&self) -> BackendKind {
-        match self.backend {
-            Backend::Auto => BackendKind::Auto,
-            Backend::Host => BackendKind::Host,
-            Backend::Cuda => BackendKind::Cuda,
-            Backend::Reference => BackendKind::Reference,
-        }
-    }
-
     fn workers(&self, sources: usize) -> usize {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let wanted = self.threads.map_or(cores.saturating_sub(2), |threads| threads as usize);
@@ -229,7 +221,7 @@ impl Args {
 pub fn run(args: &Args) -> Result<bool> {
     let begin = Instant::now();
     let sources = args.sources()?;
-    let session = Session::new(args.kind())?;
+    let session = Session::new(args.backend.kind())?;
     let timer = timer::of(&session)?;
     let mut out = Out::new(args.out.as_deref())?;
     head(&mut out, args, &session)?;
@@ -244,9 +236,10 @@ pub fn run(args: &Args) -> Result<bool> {
             scope.spawn(move || work(args, sources, next, &sender));
         }
         drop(sender);
+        let bar = Bar::new(sources.len());
         for made in receiver {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                eprintln!("time is up");
+                say("time is up");
                 break;
             }
             match made {
@@ -255,10 +248,11 @@ pub fn run(args: &Args) -> Result<bool> {
                     count += 1;
                 }
                 Err(error) => {
-                    eprintln!("{error}");
+                    say(error);
                     broken += 1;
                 }
             }
+            bar.advance();
         }
         // Makes the workers stop: there are no more sources.
         next.store(u64::MAX / 2, Ordering::Relaxed);
@@ -267,7 +261,7 @@ pub fn run(args: &Args) -> Result<bool> {
     out.finish()?;
     let seconds = begin.elapsed().as_secs_f64();
     let failed = meter.failed;
-    eprintln!("{count} matrices in {seconds:.1} s; {broken} were not made, {failed} candidates failed");
+    say(format!("{count} matrices in {seconds:.1} s; {broken} were not made, {failed} candidates failed"));
     Ok(failed == 0 && broken == 0)
 }
 
@@ -313,7 +307,7 @@ impl Out {
 
     fn line(&mut self, text: &str) -> Result<()> {
         match self {
-            Out::Plain(out) => writeln!(out, "{text}")?,
+            Out::Plain(out) => aside(|| writeln!(out, "{text}"))?,
             Out::Gzip(out) => writeln!(out, "{text}")?,
         }
         Ok(())
@@ -359,7 +353,7 @@ fn lines(out: &mut Out, matrix: &SampledMatrix, meter: &mut Meter<'_>) -> Result
             Ok(times) => times,
             // Memory does not suffice for the operands; another matrix may be smaller.
             Err(error) => {
-                eprintln!("{} {:?}: {error}", matrix.name, case.group);
+                say(format!("{} {:?}: {error}", matrix.name, case.group));
                 continue;
             }
         };
