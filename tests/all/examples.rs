@@ -56,6 +56,23 @@ fn sources() -> Vec<String> {
     names
 }
 
+/// The CMakeLists.txt that is installed with the examples builds each of them.
+#[test]
+fn examples_are_built_by_cmake() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("c_examples/CMakeLists.txt");
+    let text = std::fs::read_to_string(file).unwrap();
+    let (_, items) = text.split_once("foreach(name IN ITEMS ").unwrap();
+    let listed: Vec<_> = items.split_once(')').unwrap().0.split_whitespace().collect();
+    for source in sources() {
+        // The list has programs in C without the ending; the others are named in calls.
+        let in_list = source.strip_suffix(".c").is_some_and(|name| listed.contains(&name));
+        let in_call = text
+            .lines()
+            .any(|line| line.trim_start().starts_with("example(") && line.contains(&format!(" {source}")));
+        assert!(in_list || in_call, "c_examples/CMakeLists.txt does not build {source}");
+    }
+}
+
 /// Checks that every program passed, or was skipped because its compiler or a device is missing. Programs in
 /// C that need no device must not be skipped.
 fn check_programs(log: &str) {

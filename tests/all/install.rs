@@ -44,12 +44,17 @@ fn expected(libdir: &str) -> Vec<String> {
             .chain(["tarsia.h", "tarsia.hpp"].map(|name| format!("include/{name}")))
             .chain(["core", "handle", "matrices", "plans"].map(|part| format!("include/tarsia/{part}.hpp")))
             .chain(["share/fortran/tarsia.f90".to_string()])
-            .chain(["docs", "c_examples"].iter().flat_map(|folder| {
-                files(&root().join(folder))
-                    .into_iter()
-                    .map(move |file| format!("share/doc/tarsia/{folder}/{file}"))
-            }))
-            .chain(["share/doc/tarsia/benches/results/h100-winners.png".to_string()])
+            .chain([("docs", "doc/tarsia/docs"), ("c_examples", "tarsia/examples")].iter().flat_map(
+                |(folder, installed)| {
+                    files(&root().join(folder))
+                        .into_iter()
+                        .map(move |file| format!("share/{installed}/{file}"))
+                },
+            ))
+            .chain(
+                ["doc/tarsia/benches/results/h100-winners.png", "doc/tarsia/c_examples", "tarsia/manifest"]
+                    .map(|name| format!("share/{name}")),
+            )
             .chain(
                 [
                     "libtarsia.so",
@@ -157,6 +162,156 @@ fn program_is_installed_where_it_is_given() {
     assert_eq!(files(folder.path()).len(), expected("lib").len() + 1);
 }
 
+/// Compiles a library that stands in for the drop-in, with these linker arguments.
+fn stand_in(folder: &Path, arguments: &[&str]) -> PathBuf {
+    let (source, library) = (folder.join("drop_in.c"), folder.join("drop_in.so"));
+    std::fs::write(&source, "int cusparseNone;\n").unwrap();
+    compile(Compiler::C, &[&["-shared", "-fPIC"], arguments].concat(), &source, &library).unwrap();
+    library
+}
+
+const DROP_IN_SONAME: &str = "-Wl,-soname,libtarsia_cusparse.so.0";
+
+#[test]
+fn drop_in_is_installed_where_it_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let given = stand_in(folder.path(), &[DROP_IN_SONAME]);
+    let prefix = folder.path().join("prefix");
+    let arguments = ["--drop-in", given.to_str().unwrap(), prefix.to_str().unwrap()];
+    let output = install(&arguments, None);
+    assert!(output.status.success(), "{output:?}");
+    let lib = prefix.join("lib");
+    assert!(std::fs::read(lib.join("libtarsia_cusparse.so")).unwrap() == std::fs::read(&given).unwrap());
+    let version = env!("CARGO_PKG_VERSION");
+    for (link, target) in [
+        ("libtarsia_cusparse.so", "libtarsia_cusparse.so.0".to_string()),
+        ("libtarsia_cusparse.so.0", format!("libtarsia_cusparse.so.{version}")),
+    ] {
+        assert_eq!(std::fs::read_link(lib.join(link)).unwrap(), Path::new(&target));
+    }
+    assert_eq!(files(&prefix).len(), expected("lib").len() + 3);
+
+    if !has("readelf") {
+        skip("scripts/install refuses what is not the drop-in: no readelf");
+        return;
+    }
+    // Programs ask for symbols of cuSPARSE's version, which one of another version does not satisfy.
+    let map = folder.path().join("map");
+    std::fs::write(&map, "TARSIA_0.2 { global: *; };\n").unwrap();
+    let map = format!("-Wl,--version-script={}", map.display());
+    for (arguments, text) in [(&[][..], "SONAME"), (&[DROP_IN_SONAME, &map], "have a version")] {
+        let given = stand_in(folder.path(), arguments);
+        let nowhere = folder.path().join("nowhere");
+        let arguments = ["--drop-in", given.to_str().unwrap(), nowhere.to_str().unwrap()];
+        let output = install(&arguments, None);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(text), "{text}: {output:?}");
+        assert!(!nowhere.exists(), "something was installed");
+    }
+}
+
+/// Archives that cannot hold links get each library once, under its SONAME, and the same files otherwise.
+#[test]
+fn tree_without_links_serves_linkers_and_loaders() {
+    let folder = tempfile::tempdir().unwrap();
+    let given = stand_in(folder.path(), &[DROP_IN_SONAME]);
+    let prefix = folder.path().join("prefix");
+    let arguments = ["--no-links", "--drop-in", given.to_str().unwrap(), prefix.to_str().unwrap()];
+    let output = install(&arguments, None);
+    assert!(output.status.success(), "{output:?}");
+    let found = files(&prefix);
+    for name in &found {
+        assert!(!prefix.join(name).is_symlink(), "{name} is a link");
+    }
+    let lib: Vec<_> = found.iter().filter_map(|name| name.strip_prefix("lib/lib")).collect();
+    let soname = soname();
+    assert_eq!(
+        lib,
+        ["tarsia.so", soname.strip_prefix("lib").unwrap(), "tarsia_cusparse.so", "tarsia_cusparse.so.0"]
+    );
+    let linker_script = std::fs::read_to_string(prefix.join("lib/libtarsia.so")).unwrap();
+    assert_eq!(linker_script, format!("INPUT({soname})\n"));
+    plain_consumer_runs(&prefix, "lib");
+    let cmake = std::fs::read_to_string(prefix.join("lib/cmake/tarsia/tarsiaConfig.cmake")).unwrap();
+    assert!(cmake.contains(&format!("IMPORTED_LOCATION \"${{_tarsia_prefix}}/lib/{soname}\"")), "{cmake}");
+    // The pages have links to the examples.
+    let examples = |folder: &str| files(&prefix.join(folder));
+    assert_eq!(examples("share/doc/tarsia/c_examples"), examples("share/tarsia/examples"));
+
+    // A tree with links is not put over it, nor the other way round.
+    let path = prefix.to_str().unwrap();
+    for (arguments, text) in [(&[path][..], "without links"), (&["--no-links", path], "empty PREFIX")] {
+        let output = install(arguments, None);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(text), "{output:?}");
+        assert_eq!(files(&prefix), found);
+    }
+}
+
+/// Runs the script with --uninstall.
+fn uninstall(prefix: &Path, destdir: Option<&Path>) -> Output {
+    let mut command = Command::new(script("install"));
+    command.arg("--uninstall").arg(prefix).env_remove("DESTDIR");
+    command.envs(destdir.map(|destdir| ("DESTDIR", destdir))).output().unwrap()
+}
+
+#[test]
+fn uninstall_removes_what_was_installed() {
+    let folder = tempfile::Builder::new().prefix("uninstalled tree ").tempdir().unwrap();
+    let prefix = folder.path().join("prefix");
+    let path = prefix.to_str().unwrap();
+    // All that is not the library's stays: a folder that was there before, files in folders that were made.
+    std::fs::create_dir_all(prefix.join("include")).unwrap();
+    for arguments in [&[path][..], &["--libdir", "lib64", path]] {
+        assert!(install(arguments, None).status.success());
+    }
+    std::fs::write(prefix.join("lib/pkgconfig/another.pc"), "").unwrap();
+    let manifest = std::fs::read_to_string(prefix.join("share/tarsia/manifest")).unwrap();
+    let listed: Vec<_> = manifest.lines().filter(|line| !line.ends_with('/')).collect();
+    let installed = files(&prefix);
+    assert_eq!(listed, installed.iter().filter(|name| !name.ends_with("another.pc")).collect::<Vec<_>>());
+
+    let moved = folder.path().join("moved");
+    std::fs::rename(&prefix, &moved).unwrap();
+    let output = uninstall(&moved, None);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(files(&moved), ["lib/pkgconfig/another.pc"]);
+    let mut left: Vec<_> =
+        std::fs::read_dir(&moved).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["include", "lib"]);
+
+    // PREFIX goes, too, if it was made.
+    let stage = folder.path().join("stage");
+    assert!(install(&["/opt/tarsia"], Some(&stage)).status.success());
+    let output = uninstall(Path::new("/opt/tarsia/"), Some(&stage));
+    assert!(output.status.success(), "{output:?}");
+    assert!(stage.join("opt").exists() && !stage.join("opt/tarsia").exists());
+}
+
+#[test]
+fn uninstall_removes_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().join("prefix");
+    std::fs::create_dir_all(prefix.join("share/tarsia")).unwrap();
+    let output = uninstall(&prefix, None);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no share/tarsia/manifest"));
+
+    let (inside, outside) = (prefix.join("file"), folder.path().join("file"));
+    std::fs::write(&inside, "").unwrap();
+    std::fs::write(&outside, "").unwrap();
+    for line in ["../file", "share/../../file", "..", outside.to_str().unwrap()] {
+        std::fs::write(prefix.join("share/tarsia/manifest"), format!("file\n{line}\n")).unwrap();
+        let output = uninstall(&prefix, None);
+        assert_eq!(output.status.code(), Some(1), "{line}: {output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("nothing was removed"), "{output:?}");
+        assert!(inside.exists() && outside.exists(), "{line}");
+    }
+    let output = install(&["--uninstall", prefix.to_str().unwrap()], None);
+    assert_eq!(output.status.code(), Some(2), "--uninstall with --lib: {output:?}");
+}
+
 #[test]
 fn help_is_no_error() {
     for option in ["--help", "-h"] {
@@ -164,8 +319,15 @@ fn help_is_no_error() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.stderr.is_empty(), "{output:?}");
-        for word in ["usage: scripts/install", "--libdir DIR", "--program FILE", "DESTDIR", "tarsia::tarsia"]
-        {
+        for word in [
+            "usage: scripts/install",
+            "--libdir DIR",
+            "--program FILE",
+            "--drop-in FILE",
+            "--uninstall",
+            "DESTDIR",
+            "tarsia::tarsia",
+        ] {
             assert!(text.contains(word), "no {word} in:\n{text}");
         }
         let interface = interface_version();
@@ -202,7 +364,8 @@ fn documents_name_this_interface() {
     for (file, words) in [
         ("README.md", vec![soname(), format!("TARSIA_{interface}"), package.clone()]),
         ("docs/install.md", vec![soname(), format!("TARSIA_{interface}"), package.clone()]),
-        ("scripts/install-files/tarsiaConfig.cmake.in", vec![package]),
+        ("scripts/install-files/tarsiaConfig.cmake.in", vec![package.clone()]),
+        ("c_examples/CMakeLists.txt", vec![package]),
         ("CHANGELOG.md", vec![format!("\n## {}", env!("CARGO_PKG_VERSION"))]),
     ] {
         let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
@@ -243,9 +406,11 @@ fn wrong_calls_say_what_is_wrong() {
         assert!(output.stdout.is_empty(), "{output:?}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "something was installed");
     }
-    let output = install(&["--program", missing, there], None);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no such program"), "{output:?}");
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "something was installed");
+    for (option, text) in [("--program", "no such program"), ("--drop-in", "no such drop-in")] {
+        let output = install(&[option, missing, there], None);
+        assert!(String::from_utf8_lossy(&output.stderr).contains(text), "{output:?}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "something was installed");
+    }
 }
 
 /// A library whose symbols have no version is refused; linkers that build.rs does not know make such ones.
@@ -352,7 +517,7 @@ fn everything_has_one_version() {
 #[test]
 fn installed_files_name_their_licence() {
     let tree = Tree::new();
-    let kinds = [".h", ".hpp", ".f90", ".cmake", ".pc"];
+    let kinds = [".h", ".hpp", ".f90", ".cmake", ".pc", "CMakeLists.txt"];
     let all = files(&tree.prefix());
     let all: Vec<_> = all.iter().filter(|name| kinds.iter().any(|kind| name.ends_with(kind))).collect();
     assert!(all.len() >= 10, "{all:?}");

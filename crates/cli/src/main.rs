@@ -1,7 +1,7 @@
-//! The command line: `tarsia demo`, `inspect`, `bench`, `sample`, `generate`, `pack`.
+//! The command line: `tarsia demo`, `inspect`, `bench`, `sample`, `generate`, `pack`, `run`.
 //!
 //! Exit codes: 0, the command succeeded and every check passed; 1, a check failed; 2, the command could not
-//! run (the reason is on stderr).
+//! run (the reason is on stderr). `tarsia run` ends with the exit code of the program that it runs.
 
 #![deny(unsafe_code)]
 
@@ -14,6 +14,7 @@ mod options;
 mod pack;
 mod plot;
 mod progress;
+mod run;
 mod table;
 
 use std::error::Error;
@@ -52,6 +53,8 @@ enum Command {
     Pack(pack::Args),
     /// Write matrices of the gallery into files
     Generate(generate::Args),
+    /// Run a program that uses cuSPARSE with Tarsia in front of cuSPARSE
+    Run(run::Args),
 }
 
 fn main() -> ExitCode {
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Sample(args) => bench::sample::run(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Generate(args) => generate::run(&args),
+        Command::Run(args) => run::run(&args),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

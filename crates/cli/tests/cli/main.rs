@@ -5,6 +5,7 @@ mod docs;
 mod generate;
 mod inspect;
 mod pack;
+mod run;
 mod sample;
 
 use std::fs::File;
