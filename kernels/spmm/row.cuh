@@ -474,8 +474,6 @@ __device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const T
         return;
     }
     add_groups<LANES>(rows.sums, is_part ? GROUPS : rows.sharing);
-    const int64_t row = rows.stage.first_row[rows.group];
-    const bool some = rows.stage.rows[rows.group] > 0;
     if (is_part) {
         // All lanes have read the entries whose memory the sums now take.
         __syncwarp();
@@ -491,10 +489,13 @@ __device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const T
             !join_parts<LANES>(rows.sums, part, partial.sums, partial.stride,
                                tasks.counters + tile * tasks.counter_count, column))
             return;
+        if (rows.group == 0)
+            rows.put(part.row);
+        return;
     }
     // One of the groups that share the row stores it.
-    if (rows.group % rows.sharing == 0 && some)
-        rows.put(row);
+    if (rows.group % rows.sharing == 0 && rows.stage.rows[rows.group] > 0)
+        rows.put(rows.stage.first_row[rows.group]);
 }
 
 // Loads WIDTH elements of a row of B from `from` on, with zeros from column n on. packs: B is
