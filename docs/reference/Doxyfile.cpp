@@ -1,0 +1,12 @@
+# The C++ reference: include/tarsia.hpp through filter.py. These settings come behind those of Doxyfile. Members
+# that pass a call on to the C function of the same name have no comment of their own.
+PROJECT_BRIEF          = "Sparse matrix products: the C++ interface"
+OPTIMIZE_OUTPUT_FOR_C  = NO
+FILTER_PATTERNS        = *.hpp="docs/reference/filter.py"
+EXTRACT_ALL            = YES
+EXTRACT_PRIVATE        = NO
+EXCLUDE_SYMBOLS        = tarsia::detail TARSIA_HPP*
+WARN_IF_UNDOCUMENTED   = NO
+WARN_IF_INCOMPLETE_DOC = NO
+WARN_NO_PARAMDOC       = NO
+HIDE_FRIEND_COMPOUNDS  = YES
