@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Prints a header with its comments in the form that Doxygen takes.
 
-usage: docs/reference/filter.py include/tarsia.h
-       docs/reference/filter.py include/tarsia.hpp (and each file of include/tarsia)
+usage: scripts/docs-files/filter.py include/tarsia.h
+       scripts/docs-files/filter.py include/tarsia.hpp (and each file of include/tarsia)
 
 The header's comments are sentences for people who read the header: they name functions, constants and statuses
 without marks, and say nothing of a parameter whose name says all. For the reference this adds, in the comments
@@ -21,7 +21,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ESCAPES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
-C_HEADER = HERE.parent.parent / "include" / "tarsia.h"
+C_HEADER = HERE.parents[1] / "include" / "tarsia.h"
 
 
 def fail(text):

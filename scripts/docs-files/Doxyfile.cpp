@@ -2,7 +2,7 @@
 # that pass a call on to the C function of the same name have no comment of their own.
 PROJECT_BRIEF          = "Sparse matrix products: the C++ interface"
 OPTIMIZE_OUTPUT_FOR_C  = NO
-FILTER_PATTERNS        = *.hpp="docs/reference/filter.py"
+FILTER_PATTERNS        = *.hpp="scripts/docs-files/filter.py"
 EXTRACT_ALL            = YES
 EXTRACT_PRIVATE        = NO
 EXCLUDE_SYMBOLS        = tarsia::detail TARSIA_HPP*
