@@ -1,5 +1,5 @@
 # The C++ reference: include/tarsia.hpp through filter.py. These settings come behind those of Doxyfile. Members
-# that pass a call on to the C function of the same name have no comment of their own.
+# that only pass a call on have no comment; filter.py names the C function.
 PROJECT_BRIEF          = "Sparse matrix products: the C++ interface"
 OPTIMIZE_OUTPUT_FOR_C  = NO
 FILTER_PATTERNS        = *.hpp="scripts/docs-files/filter.py"
@@ -9,4 +9,5 @@ EXCLUDE_SYMBOLS        = tarsia::detail TARSIA_HPP*
 WARN_IF_UNDOCUMENTED   = NO
 WARN_IF_INCOMPLETE_DOC = NO
 WARN_NO_PARAMDOC       = NO
+SHOW_HEADERFILE        = NO
 HIDE_FRIEND_COMPOUNDS  = YES

@@ -186,6 +186,19 @@ def names_of(text):
     return names
 
 
+def passed_on(lines, at):
+    """The C function that the member at this line calls, if it begins there and has no comment."""
+    if not re.match(r"    [A-Za-z][^;=]*\(", lines[at]):
+        return None
+    for line in lines[at:]:
+        call = re.search(r"TARSIA_HPP_CALL\((tarsia\w+)", line)
+        if call:
+            return call[1]
+        if line.startswith("    }") or (line.rstrip().endswith(("}", ";")) and line.startswith("    ") and line[4] != " "):
+            return None
+    return None
+
+
 def cpp(text, names, first):
     """A C++ header: // before a declaration becomes ///."""
     lines, out, block = text.split("\n"), [], []
@@ -211,13 +224,16 @@ def cpp(text, names, first):
         out.append(comment(["@mainpage The C++ interface", ""]
                            + [line if line.startswith("    ") else link(line, names) for line in page]))
     private = False  # is left out: it is nobody's interface
-    for line in lines[start:]:
+    for at, line in enumerate(lines[start:], start):
         private = line == "  private:" or private and not re.match(r"\S|  (public|protected):", line)
         if private:
             continue
         if re.match(r" *// (?!-|clang-format)", line) or (block and re.match(r" *//$", line)):
             block.append(line)
         else:
+            called = None if block else passed_on(lines, at)
+            if called:
+                out.append(f"    /// Calls @ref {called} \"{called}\".")
             end(line.strip() not in ("", "}") and not line.lstrip().startswith(("//", "#", "if ", "return ")))
             out.append(line)
     return "\n".join(out)

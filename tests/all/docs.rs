@@ -402,3 +402,20 @@ fn commands_are_read() {
     assert!(!cargo_names_exist(&["test", "-p", "tarsia-none"]));
     assert!(!cargo_names_exist(&["test", "--test", "none"]));
 }
+
+/// The tables of scripts/docs-files fit the header: each function, type and macro has a group, each parameter a
+/// text, and no entry is left over. (scripts/docs makes the reference with them, and .ci/run runs it.)
+#[test]
+fn tables_of_the_reference_fit_the_header() {
+    if !has("python3") {
+        skip("tables of the reference: no python3");
+        return;
+    }
+    let filter = root().join("scripts/docs-files/filter.py");
+    let text = run("python3", |command| command.arg(&filter).arg(root().join("include/tarsia.h")));
+    let functions = crate::generated::header::parse().functions;
+    let documented = text.matches("@return ").count();
+    assert_eq!(documented, functions.len(), "functions are lost");
+    let parameters: usize = functions.iter().map(|function| function.args.len()).sum();
+    assert_eq!(text.matches("\n * @param[").count(), parameters, "parameters are lost");
+}
