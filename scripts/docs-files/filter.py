@@ -7,7 +7,8 @@ usage: scripts/docs-files/filter.py include/tarsia.h
 The header's comments are sentences for people who read the header: they name functions, constants and statuses
 without marks, and say nothing of a parameter whose name says all. For the reference this adds, in the comments
 alone, links to everything that is named, the group of groups.txt, the parameters of parameters.txt, and @return
-in the place of "Statuses:"; the text of the header's first page becomes a page. The declarations stay as they
+in the place of "Statuses:"; the text of the header's first page becomes a page, and the programs of c_examples get
+one each, by which Doxygen lists them with the functions that they call. The declarations stay as they
 are. What the tables leave out, or have too much, is an error.
 
 In the C++ headers, comments directly before a declaration become documentation, with the same links, and the
@@ -186,6 +187,20 @@ def names_of(text):
     return names
 
 
+def example_pages():
+    """A page for each program in C and C++ of c_examples, with the program's first comment."""
+    pages = []
+    for source in sorted((C_HEADER.parents[1] / "c_examples").iterdir()):
+        if source.suffix not in (".c", ".cpp", ".h"):
+            continue
+        lines = source.read_text(encoding="utf-8").splitlines()[1:]
+        end = next(i for i, line in enumerate(lines) if not line or line.endswith("*/"))
+        text = "\n".join(re.sub(r"^(/\*| \*(?!/)|//) ?|\s*\*/$", "", line) for line in lines[: end + 1])
+        text = re.sub(r"[\\@<>#&%*]", r"\\\g<0>", text)
+        pages.append(f"/** @example {source.name}\n{text}\n*/")
+    return "\n".join(pages)
+
+
 def passed_on(lines, at):
     """The C function that the member at this line calls, if it begins there and has no comment."""
     if not re.match(r"    [A-Za-z][^;=]*\(", lines[at]):
@@ -281,6 +296,7 @@ def main(path):
     if spare or groups.unused():
         fail(f"nothing is left for {spare} of parameters.txt and {groups.unused()} of groups.txt")
     print(result)
+    print(example_pages())
 
 
 if __name__ == "__main__":

@@ -409,6 +409,65 @@ fn commands_are_read() {
     assert!(!cargo_names_exist(&["test", "--test", "none"]));
 }
 
+/// Returns the names of functions, types and constants of the interface in a text; one that goes on with … is only
+/// the beginning of names.
+fn interface_names(text: &str) -> BTreeSet<&str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut names = BTreeSet::new();
+    for word in text.split(|c: char| !is_word(c) && c != '…') {
+        let is_name = word
+            .strip_prefix("tarsia")
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+            || [
+                "STATUS",
+                "SPMV",
+                "SPMM",
+                "SPGEMM",
+                "REORDER",
+                "EFFORT",
+                "COMPUTE",
+                "OPERATION",
+                "INDEX",
+                "ORDER",
+            ]
+            .iter()
+            .any(|kind| {
+                word.strip_prefix("TARSIA_").is_some_and(|rest| rest.starts_with(&format!("{kind}_")))
+            });
+        if is_name && !word.contains('…') && !word.ends_with('_') {
+            names.insert(word);
+        }
+    }
+    names
+}
+
+/// Functions and constants that the pages name are in the header or the Fortran module. Not those of the changes and
+/// of what was tried, which have older names, and of the pages on what does not exist yet.
+#[test]
+fn names_of_the_interface_exist() {
+    let read = |name: &str| std::fs::read_to_string(root().join("include").join(name)).unwrap();
+    let (header, module) = (read("tarsia.h"), read("tarsia.f90"));
+    let known: BTreeSet<_> = interface_names(&header).into_iter().chain(interface_names(&module)).collect();
+    let mut count = 0;
+    for (path, text) in pages() {
+        let name = path.display().to_string();
+        if name == "CHANGELOG.md" || name.contains("/adding-") || name.ends_with("memory-and-streams.md") {
+            continue;
+        }
+        let names = interface_names(&text);
+        let wrong: Vec<_> = names.difference(&known).collect();
+        assert!(wrong.is_empty(), "{name} names {wrong:?}");
+        count += names.len();
+    }
+    assert!(count > 200, "names are lost: {count}");
+}
+
+#[test]
+fn names_are_found() {
+    let text = "`tarsiaSpMV(handle)`, tarsiaCsr…, `TARSIA_SPMV_ALG_…`, TARSIA_STATUS_OK, tarsia.h, TARSIA_NUM_THREADS";
+    assert_eq!(interface_names(text), BTreeSet::from(["tarsiaSpMV", "TARSIA_STATUS_OK"]));
+}
+
 /// The tables of scripts/docs-files fit the header: each function, type and macro has a group, each parameter a
 /// text, and no entry is left over. (scripts/docs makes the reference with them, and .ci/run runs it.)
 #[test]
