@@ -128,7 +128,6 @@ pub extern "C" fn tarsiaDestroy(handle: tarsiaHandle_t) -> tarsiaStatus_t {
 /// Sets the stream (a cudaStream_t) on which the handle's calls run from now
 /// on; NULL is the default stream. The host backend keeps but ignores it.
 ///
-///
 /// The handle's workspace moves to the new stream: an event makes the next product begin after the handle's
 /// last one on the previous stream. Products that a graph has captured with a handle use its workspace too,
 /// and the library does not order them: the graph must not run at the same time as other work of the handle,

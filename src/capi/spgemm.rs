@@ -25,14 +25,14 @@ use crate::types::Address;
 /// 32-bit C). The plan copies the descriptors' fields; the arrays of A and B must stay
 /// valid, with an unchanged pattern, for the plan's life (with tarsiaPlan_setSelfContained
 /// until it is analyzed).
+///
 /// There is no beta: C is the product alone, with its pattern. The sum with another sparse matrix would have
 /// another pattern, and is left to the program.
-/// and is the program's.
+///
 /// Values: after a program has changed values of A or B it calls tarsiaSpGEMM_updateValues (for A alone:
 /// tarsiaPlan_updateValues); until then a product may use the old or the new values, depending on whether the
 /// algorithm has a copy of them or reads them in place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan
 /// that reads the present values at every execute, and tarsiaSetChecks finds where a call is missing.
-/// ones at every execute, and tarsiaSetChecks finds where a call is missing.
 ///
 /// plan: host. Does not read the arrays. The order of calls is createPlan,
 /// tarsiaPlan_analyze, tarsiaSpGEMM_symbolic, tarsiaSpGEMM_numeric (as often as

@@ -121,3 +121,61 @@ fn examples_script_reports_a_failure() {
         assert!(failed || skipped, "{source}: {log}");
     }
 }
+
+/// Removes comments and texts of C and C++ from a program: what is left is compiled.
+fn code(source: &str) -> String {
+    let (mut code, mut rest) = (String::new(), source);
+    while let Some(at) = rest.find(['/', '"']) {
+        code.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let end = match rest.as_bytes() {
+            [b'/', b'*', ..] => rest.find("*/").map(|end| end + 2),
+            [b'/', b'/', ..] => rest.find('\n'),
+            [b'"', ..] => {
+                let mut escaped = false;
+                let end = rest[1..].find(|c| {
+                    let ends = c == '"' && !escaped;
+                    escaped = c == '\\' && !escaped;
+                    ends
+                });
+                end.map(|end| end + 2)
+            }
+            _ => {
+                code.push('/');
+                Some(1)
+            }
+        };
+        rest = &rest[end.unwrap_or(rest.len())..];
+    }
+    code + rest
+}
+
+/// Each function of the header is called by a program of c_examples. scripts/docs makes the reference's links
+/// to these programs.
+#[test]
+fn every_function_has_an_example() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("c_examples");
+    let called: String = sources()
+        .iter()
+        .filter(|name| !name.ends_with(".f90"))
+        .map(|name| code(&std::fs::read_to_string(folder.join(name)).unwrap()))
+        .collect();
+    let header = crate::generated::header::parse();
+    let functions: Vec<&str> = header.functions.iter().map(|function| function.name.as_str()).collect();
+    assert!(functions.len() > 90, "functions are lost: {functions:?}");
+    let is_called = |function: &str| {
+        called.match_indices(function).any(|(at, _)| {
+            let before = called[..at].chars().next_back();
+            called[at + function.len()..].starts_with('(')
+                && !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+        })
+    };
+    let missing: Vec<_> = functions.iter().filter(|function| !is_called(function)).collect();
+    assert!(missing.is_empty(), "no program of c_examples calls {missing:?}");
+}
+
+#[test]
+fn calls_in_comments_and_texts_do_not_count() {
+    let source = "a(1); /* b(2) */ c(\"d(\\\"3\"); // e(4)\nf(5 / 6);";
+    assert_eq!(code(source), "a(1);  c(); \nf(5 / 6);");
+}

@@ -4,6 +4,8 @@
 //! The module's declarations are compared with the header in `generated`; c_examples/cg.f90 is run with the
 //! other examples. Without a Fortran compiler this is skipped.
 
+use std::path::Path;
+
 use crate::abi::tools::{has, library, run, Programs};
 use crate::common::{root, skip};
 
@@ -13,19 +15,31 @@ fn compiler() -> Option<String> {
     has(&program).then_some(program)
 }
 
-/// Compiles the module and a program with every warning as an error, and returns the program's path.
-fn compile(compiler: &str, programs: &Programs, name: &str) -> String {
+/// Compiles the module and a program with every warning as an error.
+fn compile_with(compiler: &str, programs: &Programs, name: &str, source: &Path) {
     let program = programs.path(name);
     run(compiler, |command| {
         command
             .args(["-std=f2018", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fcheck=all", "-J"])
             .arg(program.parent().unwrap())
             .arg(root().join("include/tarsia.f90"))
-            .arg(root().join(format!("tests/all/fortran/{name}.f90")))
+            .arg(source)
             .arg(format!("-L{}", library().parent().unwrap().display()))
             .args(["-ltarsia", "-o"])
             .arg(&program)
     });
+}
+
+/// Compiles the module and any program; `Err` if there is no compiler.
+pub fn compile_file(programs: &Programs, name: &str, source: &Path) -> Result<(), String> {
+    let compiler = compiler().ok_or("no gfortran")?;
+    compile_with(&compiler, programs, name, source);
+    Ok(())
+}
+
+/// Compiles the module and a program of tests/all/fortran, and returns the program's name.
+fn compile(compiler: &str, programs: &Programs, name: &str) -> String {
+    compile_with(compiler, programs, name, &root().join(format!("tests/all/fortran/{name}.f90")));
     name.to_string()
 }
 
