@@ -59,25 +59,6 @@ static PetscErrorCode MatAssemblyEnd_MPIAIJTarsia(Mat A, MatAssemblyType type) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products of parallel matrices are PETSc's, by default by its algorithm "backend", which
- * multiplies local blocks by the functions of their type; -matptap_via and the like choose another.
- */
-static PetscErrorCode MatProductSetFromOptions_MPIAIJTarsia(Mat C) {
-    const struct _MatOps *base = NULL;
-    PetscBool device, unset, ours;
-
-    PetscFunctionBegin;
-    PetscCall(Base(&base, &device));
-    PetscCall(PetscStrcmp(C->product->alg, MATPRODUCTALGORITHMDEFAULT, &unset));
-    PetscCall(TarsiaUseSpGEMM(&ours));
-    if (unset && ours &&
-        (C->product->type == MATPRODUCT_AB || C->product->type == MATPRODUCT_AtB ||
-         C->product->type == MATPRODUCT_PtAP))
-        PetscCall(MatProductSetAlgorithm(C, "backend"));
-    PetscCall((*base->productsetfromoptions)(C));
-    PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* With a dense matrix PETSc has the product; it multiplies the diagonal block by the function of
  * its type. */
 static PetscErrorCode MatProductSetFromOptions_MPIAIJTarsia_MPIDense(Mat C) {
@@ -149,13 +130,8 @@ static PetscErrorCode ComposeFunctions(Mat A, PetscBool set) {
 }
 
 static PetscErrorCode Attach(Mat A) {
-    const struct _MatOps *base = NULL;
-    PetscBool device;
-
     PetscFunctionBegin;
-    PetscCall(Base(&base, &device));
     A->ops->assemblyend = MatAssemblyEnd_MPIAIJTarsia;
-    A->ops->productsetfromoptions = MatProductSetFromOptions_MPIAIJTarsia;
     A->ops->destroy = MatDestroy_MPIAIJTarsia;
     PetscCall(ComposeFunctions(A, PETSC_TRUE));
     PetscCall(PetscObjectChangeTypeName((PetscObject)A, MATMPIAIJTARSIA));
@@ -169,7 +145,6 @@ static PetscErrorCode Detach(Mat A) {
     PetscFunctionBegin;
     PetscCall(Base(&base, &device));
     A->ops->assemblyend = base->assemblyend;
-    A->ops->productsetfromoptions = base->productsetfromoptions;
     A->ops->destroy = base->destroy;
     PetscCall(ComposeFunctions(A, PETSC_FALSE));
     /* MatHeaderMerge destroys a matrix that has no name. */

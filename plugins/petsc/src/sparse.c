@@ -291,7 +291,7 @@ static PetscErrorCode ProductSymbolic_Sparse(Mat C) {
 }
 
 /* -mat_tarsia_spgemm 0 leaves products of sparse matrices to PETSc. */
-PetscErrorCode TarsiaUseSpGEMM(PetscBool *use) {
+static PetscErrorCode UseSpGEMM(PetscBool *use) {
     PetscFunctionBegin;
     *use = PETSC_TRUE;
     PetscCall(PetscOptionsGetBool(NULL, NULL, "-mat_tarsia_spgemm", use, NULL));
@@ -309,7 +309,7 @@ PetscErrorCode TarsiaProductSetFromOptions_Sparse(Mat C) {
             (PetscBool)(type == MATPRODUCT_AB || type == MATPRODUCT_AtB || type == MATPRODUCT_PtAP);
 
     PetscFunctionBegin;
-    PetscCall(TarsiaUseSpGEMM(&ours));
+    PetscCall(UseSpGEMM(&ours));
     here = (PetscBool)(here && ours);
     for (int i = 0; i < 2; i++) {
         PetscCall(PetscStrbeginswith(((PetscObject)factors[i])->type_name, MATSEQAIJ, &sparse));
