@@ -107,6 +107,8 @@ PETSC_INTERN PetscErrorCode TarsiaUseDevice(PetscBool *device);
 /* plan.c */
 PETSC_INTERN PetscErrorCode TarsiaGetArrays(Mat A, TarsiaArrays *arrays);
 PETSC_INTERN PetscErrorCode TarsiaCreateCsr(const TarsiaArrays *arrays, tarsiaSpMatDescr_t *csr);
+PETSC_INTERN PetscErrorCode TarsiaCheckPattern(Mat A, TarsiaMatrix *matrix,
+                                               const TarsiaArrays *arrays);
 PETSC_INTERN PetscErrorCode TarsiaGetPlan(Mat A, TarsiaMatrix *matrix, TarsiaPlanKind kind,
                                           PetscInt columns, const TarsiaArrays *arrays,
                                           tarsiaHandle_t handle, TarsiaPlan **plan);

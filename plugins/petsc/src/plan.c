@@ -129,16 +129,12 @@ static PetscErrorCode CountNonemptyRows(const TarsiaArrays *arrays, PetscInt *co
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the plan of an operation, with the matrix's present pattern and values. arrays has at
- * least one entry. columns: of the dense factor of SpMM, else 0. */
-PetscErrorCode TarsiaGetPlan(Mat A, TarsiaMatrix *matrix, TarsiaPlanKind kind, PetscInt columns,
-                             const TarsiaArrays *arrays, tarsiaHandle_t handle, TarsiaPlan **out) {
-    TarsiaPlan *plan = &matrix->plans[kind];
-    PetscObjectState pattern, state;
+/* Drops the plans of another pattern than the matrix has now. */
+PetscErrorCode TarsiaCheckPattern(Mat A, TarsiaMatrix *matrix, const TarsiaArrays *arrays) {
+    PetscObjectState pattern;
 
     PetscFunctionBegin;
     PetscCall(MatGetNonzeroState(A, &pattern));
-    PetscCall(PetscObjectStateGet((PetscObject)A, &state));
     if (matrix->pattern != pattern || matrix->offsets != arrays->offsets ||
         matrix->columns != arrays->columns || matrix->nnz != arrays->nnz) {
         PetscCall(TarsiaDestroyPlans(matrix));
@@ -148,6 +144,19 @@ PetscErrorCode TarsiaGetPlan(Mat A, TarsiaMatrix *matrix, TarsiaPlanKind kind, P
         matrix->columns = arrays->columns;
         matrix->nnz = arrays->nnz;
     }
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns the plan of an operation, with the matrix's present pattern and values. arrays has at
+ * least one entry. columns: of the dense factor of SpMM, else 0. */
+PetscErrorCode TarsiaGetPlan(Mat A, TarsiaMatrix *matrix, TarsiaPlanKind kind, PetscInt columns,
+                             const TarsiaArrays *arrays, tarsiaHandle_t handle, TarsiaPlan **out) {
+    TarsiaPlan *plan = &matrix->plans[kind];
+    PetscObjectState state;
+
+    PetscFunctionBegin;
+    PetscCall(TarsiaCheckPattern(A, matrix, arrays));
+    PetscCall(PetscObjectStateGet((PetscObject)A, &state));
     /* Workspace is for at most the columns that a plan was made for. */
     if (plan->plan && plan->columns < columns) {
         const PetscBool updates = plan->updates;

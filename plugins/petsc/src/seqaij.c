@@ -186,10 +186,9 @@ static PetscErrorCode Release(Operand *operand) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The product of a matrix without entries, which a local block often is. Vectors may be parallel
- * here, and each rank has a block of its own: functions such as VecSet, which keep a norm, are not
- * for this. */
-static PetscErrorCode MultiplyByNothing(Mat A, TarsiaPlanKind kind, Vec x, Vec y, Vec z) {
+/* The same by PETSc. Vectors may be parallel here, and each rank has a block of its own: functions
+ * such as VecSet, which keep a norm, are not for this. */
+static PetscErrorCode MultiplyByPetsc(Mat A, TarsiaPlanKind kind, Vec x, Vec y, Vec z) {
     const struct _MatOps *base = &bases[OnDevice(A)];
 
     PetscFunctionBegin;
@@ -217,10 +216,18 @@ static PetscErrorCode Multiply(Mat A, TarsiaPlanKind kind, Vec x, Vec y, Vec z) 
     PetscFunctionBegin;
     PetscCall(TarsiaGetArrays(A, &arrays));
     if (!arrays.nnz) {
-        PetscCall(MultiplyByNothing(A, kind, x, y, z));
+        PetscCall(MultiplyByPetsc(A, kind, x, y, z));
         PetscFunctionReturn(PETSC_SUCCESS);
     }
     PetscCall(TarsiaGetMatrix(A, &matrix));
+    PetscCall(TarsiaCheckPattern(A, matrix, &arrays));
+    /* Most rows of an off-diagonal block are empty. Below two fifths PETSc keeps a list of the
+     * others and leaves the rest of z alone, which the library would read and write. */
+    if (kind == TARSIA_PLAN_MULT && in_place && !arrays.device &&
+        5.0 * matrix->nonempty_rows < 2.0 * arrays.rows) {
+        PetscCall(MultiplyByPetsc(A, kind, x, y, z));
+        PetscFunctionReturn(PETSC_SUCCESS);
+    }
     PetscCall(TarsiaGetHandle(arrays.device, &handle));
     PetscCall(TarsiaGetPlan(A, matrix, kind, 0, &arrays, handle, &plan));
 
