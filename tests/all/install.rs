@@ -44,13 +44,22 @@ fn expected(libdir: &str) -> Vec<String> {
             .chain(["tarsia.h", "tarsia.hpp"].map(|name| format!("include/{name}")))
             .chain(["core", "handle", "matrices", "plans"].map(|part| format!("include/tarsia/{part}.hpp")))
             .chain(["share/fortran/tarsia.f90".to_string()])
-            .chain([("docs", "doc/tarsia/docs"), ("c_examples", "tarsia/examples")].iter().flat_map(
-                |(folder, installed)| {
+            .chain(
+                [
+                    ("docs", "doc/tarsia/docs"),
+                    ("c_examples", "tarsia/examples"),
+                    ("plugins/petsc/include", "tarsia/petsc/include"),
+                    ("plugins/petsc/src", "tarsia/petsc/src"),
+                    ("plugins/petsc/example", "tarsia/petsc/example"),
+                ]
+                .iter()
+                .flat_map(|(folder, installed)| {
                     files(&root().join(folder))
                         .into_iter()
                         .map(move |file| format!("share/{installed}/{file}"))
-                },
-            ))
+                }),
+            )
+            .chain(["share/tarsia/petsc/CMakeLists.txt".to_string()])
             .chain(
                 ["doc/tarsia/benches/results/h100-winners.png", "doc/tarsia/c_examples", "tarsia/manifest"]
                     .map(|name| format!("share/{name}")),
