@@ -310,7 +310,7 @@ fn help(command: &mut Command) -> String {
 }
 
 /// Programs that are not this project's, and the shell's own words.
-const TOOLS: [&str; 16] = [
+const TOOLS: [&str; 17] = [
     "cargo",
     "cc",
     "c++",
@@ -323,6 +323,7 @@ const TOOLS: [&str; 16] = [
     "cd",
     "export",
     "pip",
+    "mpirun",
     "python3",
     "git",
     "clang-format",

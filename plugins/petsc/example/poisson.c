@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* The Poisson equation on a cube (7-point stencil), solved by conjugate gradients.
  *
  *   mpirun -n 2 ./poisson -n 64 -mat_type aijtarsia -pc_type gamg

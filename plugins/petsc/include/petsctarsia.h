@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* Matrix types of PETSc whose products are Tarsia's. docs/petsc.md says how they are used.
  *
  * A program needs this header only if it links the plugin; with

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* Products of a sequential matrix with a dense one: C = A B and C = A^T B by SpMM.
  *
  * The plan belongs to A, not to the product: for a product of parallel matrices PETSc asks for that

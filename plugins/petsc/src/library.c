@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* Registration with PETSc, and what the process has once: handles, threads, events. */
 
 #define _GNU_SOURCE /* sched_getaffinity */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* MATMPIAIJTARSIA: PETSc's mpiaij, or mpiaijcusparse on devices, whose local blocks multiply by
  * Tarsia. Vectors, communication and assembly are PETSc's. */
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* What the files of the plugin share. */
 
 #ifndef PETSCTARSIA_IMPL_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* Plans of a sequential matrix: made when an operation first needs one, kept while the pattern
  * stays, and given new values when the matrix has them. */
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* MATSEQAIJTARSIA: PETSc's seqaij, or seqaijcusparse on a device, with products by Tarsia.
  *
  * The data, the assembly and everything but products stay PETSc's. What the plugin knows of a

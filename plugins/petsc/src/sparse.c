@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* Products of sequential matrices by SpGEMM: C = A B, C = A^T B and C = P^T A P.
  *
  * The symbolic phase makes plans that keep the pattern of the result. The numeric phase gives them

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* What the test programs share: matrices to test with, comparisons, and the count of tests. */
 
 #ifndef PETSCTARSIA_CHECK_H

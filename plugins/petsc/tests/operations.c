@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* Every operation of aijtarsia against the same of aij, on one rank or several. */
 
 #include "check.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* Whole solves with aijtarsia and aij: the same iterations, residuals and solutions. */
 
 #include <petscdmda.h>

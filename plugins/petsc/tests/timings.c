@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* Times aijtarsia and aij in turns, in one process: MatMult, a whole solve (conjugate gradients
  * with Jacobi, analysis included), and P^T A P with MAT_REUSE_MATRIX.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* A program that knows nothing of Tarsia: it solves a 2-D Laplacian and prints iterations and norm.
  * .ci/petsc runs it with -mat_type aij, and with -dll_append and -mat_type aijtarsia. */
 
