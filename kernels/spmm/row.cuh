@@ -474,6 +474,9 @@ __device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const T
         return;
     }
     add_groups<LANES>(rows.sums, is_part ? GROUPS : rows.sharing);
+    // One of the groups that share the row stores it.
+    const bool stores = rows.group % rows.sharing == 0 && rows.stage.rows[rows.group] > 0;
+    const int64_t row = stores ? rows.stage.first_row[rows.group] : -1;
     if (is_part) {
         // All lanes have read the entries whose memory the sums now take.
         __syncwarp();
@@ -489,13 +492,9 @@ __device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const T
             !join_parts<LANES>(rows.sums, part, partial.sums, partial.stride,
                                tasks.counters + tile * tasks.counter_count, column))
             return;
-        if (rows.group == 0)
-            rows.put(part.row);
-        return;
     }
-    // One of the groups that share the row stores it.
-    if (rows.group % rows.sharing == 0 && rows.stage.rows[rows.group] > 0)
-        rows.put(rows.stage.first_row[rows.group]);
+    if (row >= 0)
+        rows.put(row);
 }
 
 // Loads WIDTH elements of a row of B from `from` on, with zeros from column n on. packs: B is
