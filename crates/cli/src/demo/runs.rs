@@ -56,9 +56,9 @@ pub struct Timing {
     pub flops: f64,
     /// Least number of bytes that must move.
     pub bytes: f64,
-    /// The same product by the naive loop.
+    /// Time of the naive loop for this product.
     pub naive: Compared,
-    /// The same product by the other library, if there is one.
+    /// Time of the other library for this product, if there is one.
     pub rival: Option<Compared>,
 }
 
