@@ -22,6 +22,15 @@ __device__ __forceinline__ void wait_for_previous() {
 #endif
 }
 
+// First statement of a kernel that computes a product and that the host launches early: the launch
+// overlaps with the end of the kernel before it, whose results it waits for.
+__device__ __forceinline__ void begin_product() {
+#ifdef TARSIA_TRIGGER
+    let_next_begin();
+#endif
+    wait_for_previous();
+}
+
 // Position of the block in the grid, read anew by each call: an index that is computed again after
 // a loop takes no register in the loop.
 __device__ __forceinline__ uint2 block_again() {

@@ -345,17 +345,31 @@ macro_rules! launch {
 }
 pub(super) use launch;
 
-/// Launches like [`launch`], without shared memory, by [`Kernel::launch_early`] where `$early`.
+/// Launches like [`launch`], by [`Kernel::launch_early`] where `$early`; the grid is a pair.
 macro_rules! launch_early {
-    ($early:expr, $kernel:expr, $grid:expr, $block:expr, $stream:expr; $($argument:expr),* $(,)?) => {
+    ($early:expr, $kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
         // Not `let`: arguments that are made here must live until the launch.
         match [$($crate::backend::cuda::launch::Argument::new(&$argument)),*] {
-            arguments if $early => $kernel.launch_early($grid, $block, 0, $stream, &arguments),
-            arguments => $kernel.launch($grid, $block, 0, $stream, &arguments),
+            arguments if $early => $kernel.launch_early($grid, $block, $shared, $stream, &arguments),
+            arguments => $kernel.launch($grid, $block, $shared, $stream, &arguments),
         }
     };
 }
 pub(super) use launch_early;
+
+/// Launches like [`launch`] a kernel that computes a product, early where it can be: such kernels begin with
+/// `begin_product` (kernels/ptx/launch.cuh), which waits for the preceding kernel of the stream. What a
+/// launch costs is then hidden behind the end of that kernel.
+macro_rules! launch_product {
+    ($kernel:expr, ($x:expr, $y:expr), $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
+        $crate::backend::cuda::launch::launch_early!(
+            $kernel.is_of_90(), $kernel, ($x, $y), $block, $shared, $stream; $($argument),*)
+    };
+    ($kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
+        launch_product!($kernel, ($grid, 1), $block, $shared, $stream; $($argument),*)
+    };
+}
+pub(super) use launch_product;
 
 /// Sequence of kernels on a stream that are independent of each other but depend on all work before the
 /// first. Each begins when the last block of the preceding kernel has begun, and ends after it, so that work
