@@ -22,12 +22,11 @@ __device__ __forceinline__ void wait_for_previous() {
 #endif
 }
 
-// First statement of a kernel that computes a product and that the host launches early: the launch
-// overlaps with the end of the kernel before it, whose results it waits for.
+// First statement of a kernel that computes a product. The host launches such kernels early: the
+// launch overlaps with the end of the kernel before it, whose results are waited for here. The next
+// launch is not let begin earlier than that: its waiting blocks made products slower
+// (docs/algorithms/memory-and-streams.md).
 __device__ __forceinline__ void begin_product() {
-#ifdef TARSIA_TRIGGER
-    let_next_begin();
-#endif
     wait_for_previous();
 }
 

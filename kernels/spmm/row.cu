@@ -31,8 +31,8 @@ using namespace tarsia;
      : sizeof(X) == 8                    ? (sizeof(A) < 8 ? 28 : WARPS_OF_DOUBLES)                 \
                                          : 32)
 // A product without analysis reads nothing that the kernel before it (which makes the lists)
-// writes. But the kernel after it reads the lists, and waits only for this kernel to end: so this
-// one must not end before the one that makes the lists.
+// writes, so it does not wait at its beginning. But the kernel after it reads the lists, and waits
+// only for this kernel to end: so this one must not end before the one that makes the lists.
 #define BEGIN                                                                                      \
     if (!(flags & 16))                                                                             \
         begin_product();

@@ -3,9 +3,11 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::fmt::Display;
+use std::sync::OnceLock;
 
 use super::driver::{self, check, Raw};
 use super::libcuda;
+use super::timing::driver_version;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
@@ -114,11 +116,19 @@ impl Kernel {
         Ok(Kernel { function, parameters, compiled_for })
     }
 
-    /// Returns whether the kernel can have blocks in clusters and can begin before the preceding kernel of
-    /// its stream ends: true if it was compiled for compute capability 9.0 or newer, which the device then
-    /// has.
+    /// Returns whether the kernel can have blocks in clusters: true if it was compiled for compute capability
+    /// 9.0 or newer, which the device then has.
     pub fn is_of_90(&self) -> bool {
         self.compiled_for >= 90
+    }
+
+    /// Returns whether the kernel can begin before the preceding kernel of its stream ends, in captures, too:
+    /// true if it [`is_of_90`](Self::is_of_90) and the driver is of CUDA 12.3, the first whose graphs have
+    /// such edges, or newer.
+    pub fn can_begin_early(&self) -> bool {
+        const GRAPHS_HAVE_EARLY_EDGES: i32 = 12_030;
+        static DRIVER: OnceLock<i32> = OnceLock::new();
+        self.is_of_90() && *DRIVER.get_or_init(|| driver_version().unwrap_or(0)) >= GRAPHS_HAVE_EARLY_EDGES
     }
 
     /// Enqueues the kernel: `grid` blocks of `block` threads with `shared` bytes of dynamic shared memory.
@@ -196,7 +206,7 @@ impl Kernel {
 
     /// Enqueues the kernel like [`Kernel::launch`], but its blocks may begin while the preceding kernel of
     /// the stream ends: the kernel must wait (griddepcontrol.wait) before it reads what others wrote. Only
-    /// for kernels that are [`Kernel::is_of_90`].
+    /// for kernels that [can](Kernel::can_begin_early).
     ///
     /// # Safety
     /// The requirements of [`Kernel::launch`].
@@ -213,7 +223,7 @@ impl Kernel {
     }
 
     /// Enqueues the kernel like [`Kernel::launch`], with successive blocks in clusters of `cluster`, and
-    /// early like [`Kernel::launch_early`] if `early`. Both need a kernel that is [`Kernel::is_of_90`].
+    /// early like [`Kernel::launch_early`] if `early`. Clusters need a kernel that is [`Kernel::is_of_90`].
     ///
     /// # Safety
     /// The requirements of [`Kernel::launch`].
@@ -363,7 +373,7 @@ pub(super) use launch_early;
 macro_rules! launch_product {
     ($kernel:expr, ($x:expr, $y:expr), $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
         $crate::backend::cuda::launch::launch_early!(
-            $kernel.is_of_90(), $kernel, ($x, $y), $block, $shared, $stream; $($argument),*)
+            $kernel.can_begin_early(), $kernel, ($x, $y), $block, $shared, $stream; $($argument),*)
     };
     ($kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
         launch_product!($kernel, ($grid, 1), $block, $shared, $stream; $($argument),*)
@@ -381,7 +391,7 @@ pub struct Overlap {
 }
 
 impl Overlap {
-    /// Begins an empty sequence. Without `is_possible` ([`Kernel::is_of_90`]) the kernels run one after
+    /// Begins an empty sequence. Without `is_possible` ([`Kernel::can_begin_early`]) the kernels run one after
     /// another.
     pub fn new(is_possible: bool) -> Self {
         Overlap { is_possible, has_begun: Cell::new(false) }

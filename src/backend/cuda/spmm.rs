@@ -554,10 +554,10 @@ impl RowSpmm {
                 continue;
             }
             // First the rows in lists that were made without analysis, then the runs, which need no lists.
-            let mut kernels = vec![(kernel, grid.0, flags, kernel.is_of_90())];
+            let mut kernels = vec![(kernel, grid.0, flags, kernel.can_begin_early())];
             if let (Some(lists), blocks @ 1..) = (&self.kernels.lists, self.schedule.list_blocks()) {
                 let of_lists = lists.of(step.kernel);
-                let (blocks, are_early) = ((blocks << step.together) as u32, of_lists.is_of_90());
+                let (blocks, are_early) = ((blocks << step.together) as u32, of_lists.can_begin_early());
                 // The kernel that makes the lists immediately precedes the first step only. Later steps wait
                 // as usual for the preceding kernel, which may not support early launches.
                 let early = are_early && begin + first == 0;

@@ -423,7 +423,7 @@ impl DenseSpmm {
     /// Returns whether the finishing kernels, which wait for the preceding ones themselves, can be launched
     /// early.
     fn early(&self) -> bool {
-        self.finish.is_of_90() && self.repair.is_of_90()
+        self.finish.can_begin_early() && self.repair.can_begin_early()
     }
 
     fn lines(&self, c: DenseOperand, n: usize) -> Lines {
