@@ -26,9 +26,7 @@ __device__ __forceinline__ void wait_for_previous() {
 // launch overlaps with the end of the kernel before it, whose results are waited for here. The next
 // launch is not let begin earlier than that: its waiting blocks made products slower
 // (docs/algorithms/memory-and-streams.md).
-__device__ __forceinline__ void begin_product() {
-    wait_for_previous();
-}
+__device__ __forceinline__ void begin_product() { wait_for_previous(); }
 
 // Position of the block in the grid, read anew by each call: an index that is computed again after
 // a loop takes no register in the loop.
