@@ -177,9 +177,9 @@ fn seconds_of_row(
         (Source::InPlace, SparseArrays::Csr(m) | SparseArrays::Csc(m)) => m.index_type,
         _ => IndexType::I32,
     };
-    let mean = (statistics.counts.nnz / statistics.counts.rows.max(1)) as i64;
-    let gain = spmm::row::gain_of_groups(problem, mean);
-    match (corrected, spmm::row::is_for_groups(problem, width, mean)) {
+    let counts = (statistics.counts.rows as i64, statistics.counts.nnz as i64);
+    let gain = spmm::row::gain_of_groups(problem, counts);
+    match (corrected, spmm::row::is_for_groups(problem, width, counts)) {
         (Some(seconds), true) => seconds,
         (Some(seconds), false) => seconds * gain,
         (None, true) => by_rates / gain,

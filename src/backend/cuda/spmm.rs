@@ -277,12 +277,13 @@ impl RowSpmm {
         let (operand, order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let mean = rows.nnz / rows.rows.max(1);
-        let for_groups = !order.policy().is_named() && row::is_for_groups(problem, rows.index_type, mean);
-        let lanes = for_groups.then(|| {
+        let for_groups =
+            !order.policy().is_named() && row::is_for_groups(problem, rows.index_type, (rows.rows, rows.nnz));
+        let groups = for_groups.then(|| {
             let multiprocessors = i64::from(device.properties().multiprocessors);
-            row::lanes_of_groups(problem.types.x.size(), problem.columns(), rows.rows, multiprocessors)
+            row::groups_of(problem.types.x.size(), problem.columns(), rows.rows, multiprocessors)
         });
-        let schedule = Schedule::build(cx, device, &rows, &stats, lanes)?;
+        let schedule = Schedule::build(cx, device, &rows, &stats, groups)?;
         let reach = reach::measure(cx, device, &rows, &stats)?;
         let mut kernels = Kernels::load(device, problem.types, rows.index_type)?;
         if schedule.has_groups() {

@@ -1,6 +1,8 @@
 //! Distribution of rows over the threads of a device for SpMM `row` (kernels/spmm/tasks.cu makes the lists),
 //! and choice of the kernel for the columns of C that one launch takes ([`Plan::step`]).
 
+use std::ops::RangeInclusive;
+
 use super::copies::LINE;
 use super::reach::Reach;
 use crate::problem::SpmmProblem;
@@ -19,8 +21,8 @@ const ALONE: i64 = 24;
 /// Maximum number of entries of a row that gets a warp; longer rows get blocks, each with [`PART`] entries.
 const WARP: i64 = 128;
 const PART: i64 = 512;
-/// Smallest limit on the number of entries of a row that a group of lanes takes alone.
-const GROUP: i64 = 32;
+/// Least and largest number of entries that a group of lanes is given, where rows allow it.
+const GROUP: RangeInclusive<i64> = 16..=128;
 /// Largest limit where rows are long in the mean: the keys of the window sort hold no more.
 const LONG: i64 = 4096;
 
@@ -71,15 +73,21 @@ impl Limits {
         })
     }
 
-    /// Limits for kernels on aligned rows ([`Kernel::Groups`]) with this number of lanes in a group. A group
-    /// takes a row, or two or four groups of a block share one. Limits are low for a small matrix, so that it
-    /// does not wait for its longest rows, and higher if the device takes a matrix in many turns.
-    pub fn of_groups(nnz: i64, lanes: usize, multiprocessors: i64) -> Self {
-        // Number of groups at work at a time; narrow groups, which load few rows of B at once, are more.
-        let groups = multiprocessors * if lanes < 32 { 128 } else { 32 };
-        let alone = (nnz / groups.max(1)).clamp(GROUP, 4 * GROUP);
+    /// Limits for kernels on aligned rows ([`Kernel::Groups`]). A group takes a row, two or four groups of a
+    /// block share one, or all of a block share a piece. Limits are low for a small matrix, so that it does
+    /// not wait for its longest rows, and higher if the device takes a matrix in many turns.
+    pub fn of_groups((rows, nnz): (i64, i64), groups: Groups, multiprocessors: i64) -> Self {
+        let at_once = multiprocessors * THREADS_AT_ONCE / groups.lanes as i64;
+        let of_block = THREADS_OF_BLOCK / groups.lanes as i64;
+        // Rows do not divide evenly: twice of what each group would get.
+        let fair = 2.0 * nnz as f64 * groups.tiles as f64 / at_once.max(1) as f64;
+        let each = (fair as i64).clamp(*GROUP.start(), *GROUP.end());
+        // A block for each row is too much, unless all of these run at one time.
+        let blocks_fit = rows.saturating_mul(of_block).saturating_mul(groups.tiles) <= at_once;
+        let least = if blocks_fit { 0 } else { 2 * (nnz / rows.max(1)) / 5 };
+        let alone = each.max(least.min(*GROUP.end()));
         let most = 4 * alone;
-        Limits { most, part: PART.max(most).max(nnz / PARTS), alone, quota: 0, pairs: 2 * alone }
+        Limits { most, part: (each * of_block).max(most).max(nnz / PARTS), alone, quota: 0, pairs: 2 * alone }
     }
 }
 
@@ -167,6 +175,18 @@ impl Unanalyzed {
         self.warps == 0 && self.parts == 0
     }
 }
+
+/// Groups of lanes that compute a product with [`Kernel::Groups`]: the lanes of each, and the number of tiles
+/// along the columns of C.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Groups {
+    pub lanes: usize,
+    pub tiles: i64,
+}
+
+/// Threads of such groups that a multiprocessor runs at one time, approximately, and those of a block.
+const THREADS_AT_ONCE: i64 = 1024;
+const THREADS_OF_BLOCK: i64 = 32 * WARPS;
 
 /// Approximate number of warps that a device runs at one time.
 pub fn warps_at_once(multiprocessors: i64) -> i64 {
@@ -348,33 +368,41 @@ fn has_many_rows(rows: i64, multiprocessors: i64) -> bool {
 /// the same rows of B, which gains more. The second limit is for groups of a warp, of which there are few.
 const LONGEST_OF_GROUPS: i64 = 256;
 const LONGEST_OF_WARPS: i64 = 100;
+/// Largest number of entries for which rows may be of any length, since the device takes them all in few
+/// turns: for halves, and for larger types.
+const FEW_ENTRIES: [i64; 2] = [1 << 20, 300_000];
 /// Minimum mean length for which doubles, many halves, and groups of a warp take rows of their own: shorter
 /// rows are taken several at a time.
 const LEAST_OF_GROUPS: i64 = 5;
 
-/// Returns whether an analyzed plan is for [`Kernel::Groups`], with column indices of this width, and rows of
-/// this mean length in their own order. Alignment of the rows of B and C is checked at execution: without it,
-/// other kernels take the lists.
-pub fn is_for_groups(problem: &SpmmProblem, width: IndexType, mean: i64) -> bool {
+/// Returns whether an analyzed plan is for [`Kernel::Groups`], with column indices of this width, and so many
+/// rows and entries, in the rows' own order. Alignment of the rows of B and C is checked at execution: without
+/// it, other kernels take the lists.
+pub fn is_for_groups(problem: &SpmmProblem, width: IndexType, counts: (i64, i64)) -> bool {
     let x = problem.types.x;
     let may = width == IndexType::I32 && !x.is_complex() && problem.c_order == Order::Row;
-    may && suits_groups(x.size(), problem.columns(), mean)
+    may && suits_groups(x.size(), problem.columns(), counts)
 }
 
-/// Returns whether `n` columns of elements of `size` bytes and rows of this mean length suit such plans.
-fn suits_groups(size: usize, n: usize, mean: i64) -> bool {
+/// Returns whether `n` columns of elements of `size` bytes and so many rows and entries suit such plans.
+fn suits_groups(size: usize, n: usize, (rows, nnz): (i64, i64)) -> bool {
     let pack = 16 / size;
-    if n <= NARROW || n % pack != 0 || mean > LONGEST_OF_GROUPS {
+    if n <= NARROW || n % pack != 0 {
         return false;
     }
     let (lanes, _) = group_kind(size, n / pack, usize::MAX, true);
-    let takes_several = size == 8 || (size == 2 && n > 64);
-    (lanes < 32 || mean <= LONGEST_OF_WARPS) && (mean >= LEAST_OF_GROUPS || !(lanes == 32 || takes_several))
+    let mean = nnz / rows.max(1);
+    let longest = if lanes < 32 { LONGEST_OF_GROUPS } else { LONGEST_OF_WARPS };
+    let takes_several = lanes == 32 || size == 8 || (size == 2 && n > 64);
+    (mean <= longest || nnz <= FEW_ENTRIES[usize::from(size > 2)])
+        && (mean >= LEAST_OF_GROUPS || !takes_several)
 }
 
-/// Number of lanes of the groups of such a plan, for `n` columns of elements of `size` bytes.
-pub fn lanes_of_groups(size: usize, n: usize, rows: i64, multiprocessors: i64) -> usize {
-    group_kind(size, n / (16 / size), usize::MAX, has_many_rows(rows, multiprocessors)).0
+/// Groups of such a plan, for `n` columns of elements of `size` bytes.
+pub fn groups_of(size: usize, n: usize, rows: i64, multiprocessors: i64) -> Groups {
+    let packs = n / (16 / size);
+    let (lanes, each) = group_kind(size, packs, usize::MAX, has_many_rows(rows, multiprocessors));
+    Groups { lanes, tiles: packs.div_ceil(lanes * each) as i64 }
 }
 
 /// Gain of [`Kernel::Groups`] over the kernels that take any rows, which the rates of `row` describe: for
@@ -387,12 +415,13 @@ const GAINS: [[[f64; 3]; 2]; 3] = [
     [[1.0, 1.23, 1.2], [1.0, 1.14, 1.0]],
 ];
 
-/// Gain of [`Kernel::Groups`] over the kernels that take any rows, for rows of this mean length; 1 if the
+/// Gain of [`Kernel::Groups`] over the kernels that take any rows, for so many rows and entries; 1 if the
 /// product does not suit them, or they are not faster.
-pub fn gain_of_groups(problem: &SpmmProblem, mean: i64) -> f64 {
-    if problem.types.x.is_complex() || !suits_groups(problem.types.x.size(), problem.columns(), mean) {
+pub fn gain_of_groups(problem: &SpmmProblem, counts: (i64, i64)) -> f64 {
+    if problem.types.x.is_complex() || !suits_groups(problem.types.x.size(), problem.columns(), counts) {
         return 1.0;
     }
+    let mean = counts.1 / counts.0.max(1);
     let of_size = &GAINS[match problem.types.a.size() {
         2 => 0,
         4 => 1,
@@ -512,17 +541,22 @@ mod tests {
 
     #[test]
     fn groups_have_few_entries_each_of_small_matrices() {
-        let of = |nnz, lanes| {
-            let Limits { most, part, alone, quota, pairs } = Limits::of_groups(nnz, lanes, 132);
+        let of = |rows, nnz, lanes, tiles| {
+            let groups = Groups { lanes, tiles };
+            let Limits { most, part, alone, quota, pairs } = Limits::of_groups((rows, nnz), groups, 132);
             assert_eq!((pairs, most, quota), (2 * alone, 4 * alone, 0));
             (alone, part)
         };
-        assert_eq!([of(126_150, 8), of(126_150, 32)], [(32, 512); 2]);
-        assert_eq!([of(1_200_000, 8), of(4_007_383, 16)], [(71, 512), (128, 512)]);
-        // Groups of a warp.
-        assert_eq!([of(144_848, 32), of(583_166, 32)], [(34, 512), (128, 512)]);
+        // A small matrix of short rows, with groups of 8 lanes and of a warp, and four tiles.
+        assert_eq!([of(17_758, 126_150, 8, 1), of(17_758, 126_150, 32, 1)], [(16, 256), (59, 236)]);
+        assert_eq!(of(17_758, 126_150, 32, 4), (128, 512));
+        // Rows of 68 entries, which the groups of a block would share in more than one turn.
+        assert_eq!(of(8_738, 591_904, 8, 1), (70, 1120));
+        assert_eq!(of(2_048, 383_955, 8, 1), (74, 720));
+        // Few long rows: a block each, or several.
+        assert_eq!(of(1_000, 259_091, 8, 1), (30, 480));
         // Counters suffice for all pieces.
-        assert_eq!(of(1 << 40, 8), (128, 1 << 24));
+        assert_eq!(of(1 << 30, 1 << 40, 8, 1), (128, 1 << 24));
     }
 
     #[test]
@@ -550,14 +584,20 @@ mod tests {
 
     #[test]
     fn plans_are_for_groups_where_rows_are_short() {
-        let means = |size, n| [2, 4, 5, 100, 101, 256, 257].map(|mean| suits_groups(size, n, mean));
+        let suits = |size, n, rows, mean| suits_groups(size, n, (rows, rows * mean));
+        let means = |size, n| [2, 4, 5, 100, 101, 256, 257].map(|mean| suits(size, n, 1 << 20, mean));
         assert_eq!(means(4, 32), [true, true, true, true, true, true, false]);
         // Very short rows are taken several at a time, and few warps share long ones.
         assert_eq!(means(8, 32), [false, false, true, true, true, true, false]);
         assert_eq!(means(8, 128), [false, false, true, true, false, false, false]);
         assert_eq!(means(2, 128), means(8, 32));
         // Products with few columns, and columns that packs leave over.
-        assert_eq!([suits_groups(4, 8, 10), suits_groups(4, 33, 10)], [false; 2]);
+        assert_eq!([suits(4, 8, 1000, 10), suits(4, 33, 1000, 10)], [false; 2]);
+        // Few long rows.
+        assert_eq!(
+            [suits(4, 32, 1000, 300), suits(4, 32, 2000, 300), suits(2, 512, 2000, 300)],
+            [true, false, true]
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::backend::cuda::memory::{DeviceBuffer, Fill};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::{Context, COUNTER_BYTES};
-use crate::select::spmm::row::{warps_at_once, Limits, Unanalyzed, WARPS};
+use crate::select::spmm::row::{warps_at_once, Groups, Limits, Unanalyzed, WARPS};
 use crate::select::spmm::tiles;
 use crate::types::Address;
 
@@ -133,13 +133,13 @@ struct MadeAt {
 }
 
 impl Schedule {
-    /// Makes the lists for groups of so many lanes, or for the other kernels. Blocks.
+    /// Makes the lists for these groups, or for the other kernels. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Device,
         rows: &Rows,
         stats: &RowStats,
-        lanes: Option<usize>,
+        groups: Option<Groups>,
     ) -> Result<Self> {
         let plain = Schedule::plain(rows.rows);
         // Lists number rows by 32 bits; a matrix with more rows has no lists.
@@ -152,8 +152,8 @@ impl Schedule {
             return Ok(plain);
         };
         let multiprocessors = i64::from(device.properties().multiprocessors);
-        let limits = match lanes {
-            Some(lanes) => Some(Limits::of_groups(rows.nnz, lanes, multiprocessors)),
+        let limits = match groups {
+            Some(groups) => Some(Limits::of_groups((rows.rows, rows.nnz), groups, multiprocessors)),
             None => Limits::new(rows.rows, rows.nnz, stats.max, warps_at_once(multiprocessors)),
         };
         let limits = match limits {
@@ -195,7 +195,7 @@ impl Schedule {
             count,
             rows_a_run: 1,
             warp_count,
-            quads: lanes.is_some().then_some(quads),
+            quads: groups.is_some().then_some(quads),
             part_count,
             slots,
             counter_count,
