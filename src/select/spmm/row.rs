@@ -23,6 +23,8 @@ const WARP: i64 = 128;
 const PART: i64 = 512;
 /// Least and largest number of entries that a group of lanes is given, where rows allow it.
 const GROUP: RangeInclusive<i64> = 16..=128;
+/// Length of most rows over the mean length where rows have about the same length.
+const EVEN: f64 = 1.2;
 /// Largest limit where rows are long in the mean: the keys of the window sort hold no more.
 const LONG: i64 = 4096;
 
@@ -77,17 +79,32 @@ impl Limits {
     /// block share one, or all of a block share a piece. Limits are low for a small matrix, so that it does
     /// not wait for its longest rows, and higher if the device takes a matrix in many turns.
     pub fn of_groups((rows, nnz): (i64, i64), groups: Groups, multiprocessors: i64) -> Self {
-        let at_once = multiprocessors * THREADS_AT_ONCE / groups.lanes as i64;
-        let of_block = THREADS_OF_BLOCK / groups.lanes as i64;
-        // Rows do not divide evenly: twice of what each group would get.
+        let mean = nnz as f64 / rows.max(1) as f64;
+        let (lanes, is_narrow) = (groups.lanes as i64, groups.lanes <= 4);
+        let of_block = THREADS_OF_BLOCK / lanes;
+        let clamped = |entries: f64| (entries as i64).clamp(*GROUP.start(), *GROUP.end());
+        // Uneven rows, some of which are long where the mean is short. Groups of less than a warp load few
+        // rows of B at once, so that more of them are needed.
+        let groups_at_once = multiprocessors * if lanes < 32 { 128 } else { 32 };
+        let least = if is_narrow || rows < groups_at_once / 4 { *GROUP.start() } else { 2 * GROUP.start() };
+        let uneven = clamped(nnz as f64 / groups_at_once.max(1) as f64).max(least);
+        // Even rows: as many groups share most of them as leave each its fair part, which is twice of what
+        // there is for each group, since rows do not divide evenly.
+        let at_once = multiprocessors * THREADS_AT_ONCE / lanes;
         let fair = 2.0 * nnz as f64 * groups.tiles as f64 / at_once.max(1) as f64;
-        let each = (fair as i64).clamp(*GROUP.start(), *GROUP.end());
-        // A block for each row is too much, unless all of these run at one time.
-        let blocks_fit = rows.saturating_mul(of_block).saturating_mul(groups.tiles) <= at_once;
-        let least = if blocks_fit { 0 } else { 2 * (nnz / rows.max(1)) / 5 };
-        let alone = each.max(least.min(*GROUP.end()));
+        let [two, four, block] = if is_narrow { [0.8, 4.0, 8.0] } else { [1.25, 2.5, 5.0] };
+        let alone = match mean / fair.max(1.0) {
+            ratio if ratio > block => uneven,
+            ratio if ratio > four => uneven.max(clamped(EVEN * mean / 4.0)),
+            ratio if ratio > two => uneven.max(clamped(EVEN * mean / 2.0)),
+            _ => uneven.max(clamped(EVEN * mean)),
+        };
         let most = 4 * alone;
-        Limits { most, part: (each * of_block).max(most).max(nnz / PARTS), alone, quota: 0, pairs: 2 * alone }
+        // Small pieces for a small matrix, but none that cut rows of about the mean length in two.
+        let whole = 1.25 * mean;
+        let part = ((clamped(fair) * of_block) as f64).max(whole).min(PART as f64) as i64;
+        let part = part.max(most).max(nnz / PARTS);
+        Limits { most, part, alone, quota: 0, pairs: 2 * alone }
     }
 }
 
@@ -548,13 +565,14 @@ mod tests {
             (alone, part)
         };
         // A small matrix of short rows, with groups of 8 lanes and of a warp, and four tiles.
-        assert_eq!([of(17_758, 126_150, 8, 1), of(17_758, 126_150, 32, 1)], [(16, 256), (59, 236)]);
-        assert_eq!(of(17_758, 126_150, 32, 4), (128, 512));
-        // Rows of 68 entries, which the groups of a block would share in more than one turn.
-        assert_eq!(of(8_738, 591_904, 8, 1), (70, 1120));
-        assert_eq!(of(2_048, 383_955, 8, 1), (74, 720));
+        assert_eq!([of(17_758, 126_150, 8, 1), of(17_758, 126_150, 32, 1)], [(32, 256), (32, 236)]);
+        assert_eq!(of(17_758, 126_150, 32, 4), (32, 512));
+        // Rows of 68 entries, which the groups of a block would share in more than one turn: alone. Rows of
+        // 187: shared by four groups.
+        assert_eq!(of(8_738, 591_904, 8, 1), (81, 512));
+        assert_eq!(of(2_048, 383_955, 8, 1), (56, 512));
         // Few long rows: a block each, or several.
-        assert_eq!(of(1_000, 259_091, 8, 1), (30, 480));
+        assert_eq!(of(1_000, 259_091, 8, 1), (16, 480));
         // Counters suffice for all pieces.
         assert_eq!(of(1 << 30, 1 << 40, 8, 1), (128, 1 << 24));
     }
