@@ -82,9 +82,9 @@ fn is_declined(error: &(dyn Error + 'static)) -> bool {
 pub fn run(args: &Args) -> Result<bool> {
     args.check()?;
     args.gallery()?;
+    args.files_exist()?;
     // The tables for comparison are read before hours of measuring.
     let others = Others::read(args)?;
-    args.files_exist()?;
     let hierarchies =
         args.hierarchy.iter().map(|folder| Hierarchy::find(folder)).collect::<Result<Vec<_>>>()?;
     let (rows, passed) = if args.results.is_empty() {

@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 
+use matrices::gallery::name_in_table;
+
 use crate::progress::aside;
+use crate::table::time;
 use crate::Result;
 
 /// Copy bandwidth of an H100 in GB/s, at which `floor_us` is computed, unless the line `copy` of a table
@@ -233,13 +236,27 @@ impl Row {
         )
     }
 
+    /// Returns the result as a line for a person.
+    fn words(&self) -> String {
+        let Case { op, precision, n, matrix, .. } = &self.case;
+        let n = if op == "spmm" { format!("N = {n}") } else { String::new() };
+        let who = format!("{} {}", self.implementation, self.alg);
+        let start = format!("{matrix:<20} {op:<6} {precision:<6} {n:<9} {who:<28}");
+        if !self.counts() {
+            return format!("{start} {}", self.note);
+        }
+        let time = time(self.median_us / 1e6);
+        let part = 100.0 * self.floor_us / self.median_us;
+        format!("{start} {time:>9} {:>9.1} Gflop/s  floor {part:.0} %", self.gflops)
+    }
+
     fn of(line: &Line<'_>) -> Result<Row> {
         let mut row = Row {
             case: Case {
                 op: line.text("op")?.into(),
                 precision: line.text("precision")?.into(),
                 n: line.parse("N")?,
-                matrix: line.text("matrix")?.into(),
+                matrix: line.matrix()?,
                 rows: line.parse("rows")?,
                 nnz: line.parse("nnz")?,
             },
@@ -285,20 +302,27 @@ fn scientific(value: f64) -> String {
 /// Writer of the table, which writes each result at once.
 pub struct Writer {
     out: Box<dyn Write>,
+    /// Writes lines for a person instead.
+    for_eyes: bool,
 }
 
 impl Writer {
-    /// Opens a file, or stdout, for a new table.
+    /// Opens a file, or stdout, for a new table. A terminal gets lines for a person, since the table's are long
+    /// and what goes to stderr would stand between them.
     pub fn new(path: Option<&Path>) -> Result<Self> {
-        let mut out: Box<dyn Write> = match path {
-            Some(path) => {
-                let file = fs::File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
-                Box::new(file)
-            }
-            None => Box::new(std::io::stdout()),
+        let Some(path) = path else {
+            let out = std::io::stdout();
+            return Self::on(out.is_terminal(), Box::new(out));
         };
-        writeln!(out, "{COLUMNS}")?;
-        Ok(Writer { out })
+        let file = fs::File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Self::on(false, Box::new(file))
+    }
+
+    fn on(for_eyes: bool, mut out: Box<dyn Write>) -> Result<Self> {
+        if !for_eyes {
+            writeln!(out, "{COLUMNS}")?;
+        }
+        Ok(Writer { out, for_eyes })
     }
 
     /// Opens a table of this program to append to it; also returns its rows.
@@ -318,13 +342,18 @@ impl Writer {
         if !table.text.ends_with('\n') {
             writeln!(out)?;
         }
-        Ok((Writer { out: Box::new(out) }, rows))
+        Ok((Writer { out: Box::new(out), for_eyes: false }, rows))
     }
 
     /// Writes a row.
     pub fn write(&mut self, row: &Row) -> Result<()> {
         aside(|| {
-            writeln!(self.out, "{}", row.line())?;
+            match self.for_eyes {
+                false => writeln!(self.out, "{}", row.line())?,
+                // What a row says of the machine alone has been said.
+                true if row.is_product() => writeln!(self.out, "{}", row.words())?,
+                true => {}
+            }
             Ok(self.out.flush()?)
         })
     }
@@ -402,10 +431,14 @@ impl<'a> Line<'a> {
         Ok(key)
     }
 
+    /// Returns the matrix' name, that of a stand-in with its mark.
+    fn matrix(&self) -> Result<String> {
+        Ok(name_in_table(self.text("matrix")?, self.optional("nnz").parse().ok()))
+    }
+
     /// Returns the case's key.
     pub fn key(&self) -> Result<Key> {
-        let texts = (self.text("op")?, self.text("precision")?, self.text("matrix")?);
-        Ok((texts.0.into(), texts.1.into(), self.parse("N")?, texts.2.into()))
+        Ok((self.text("op")?.into(), self.text("precision")?.into(), self.parse("N")?, self.matrix()?))
     }
 
     /// Returns the positive number of a column; for a case without a time, tables have an empty field or −1.
@@ -462,6 +495,39 @@ mod tests {
         assert_eq!(table.rows().unwrap(), [row.clone(), failed.clone()]);
         assert!(row.counts() && row.is_vendors() && !failed.counts() && failed.is_ours());
         assert_eq!(row.analysis_executes(), 10.0);
+    }
+
+    #[test]
+    fn a_terminal_gets_lines_for_the_eye() {
+        let case = |op: &str| Case {
+            op: op.into(),
+            precision: "f64".into(),
+            n: 32,
+            matrix: "cant~".into(),
+            ..Case::default()
+        };
+        let ours = |op| Row {
+            case: case(op),
+            implementation: OURS.into(),
+            alg: DEFAULT.into(),
+            median_us: 12.5,
+            gflops: 3.25,
+            floor_us: 10.0,
+            ..Row::default()
+        };
+        let squeezed = |row: &Row| row.words().split_whitespace().collect::<Vec<_>>().join(" ");
+        let product = ours("spmm");
+        assert_eq!(squeezed(&product), "cant~ spmm f64 N = 32 tarsia default 12.5 µs 3.2 Gflop/s floor 80 %");
+        let failed = Row::failed(case("spmv"), (OURS, "row"), 1.5, "no room");
+        assert_eq!(squeezed(&failed), "cant~ spmv f64 tarsia row no room");
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seen");
+        let mut writer = Writer::on(true, Box::new(fs::File::create(&path).unwrap())).unwrap();
+        for row in [&ours("copy"), &product] {
+            writer.write(row).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\n", product.words()));
     }
 
     #[test]
