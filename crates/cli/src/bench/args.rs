@@ -35,9 +35,8 @@ R·(A·P) make the next level's A: first A·P, then R times that, with R = Pᵀ 
 before anything is timed. A folder NAME has A0, P0, A1, P1, … (a file each; its kind as above), and the
 lines are of matrix NAME/level0/A*P, NAME/level0/R*AP, … scripts/galerkin_hierarchies.py writes such folders.
 
-On a terminal, without --out, each result is a line for the eye: matrix, product, precision, columns of B,
-implementation, algorithm, time, rate, and the least time of the traffic (floor_us) as a part of the time.
-The table (--out FILE, or stdout into a pipe or a file), tab-separated:
+Each result is a line on stderr: operation, precision, columns of B, matrix, implementation, algorithm, time,
+rate. The table (--out FILE; else stdout, unless that and stderr are a terminal), tab-separated:
   op precision N matrix rows nnz impl alg median_us gflops floor_us analysis_ms max_rel_err note
   peak_bytes analysis_executes device driver date commit
   op           spmv, spmm, spgemm; copy: a gigabyte read and written; empty: a launch, or a
@@ -511,7 +510,7 @@ impl Args {
         }
     }
 
-    /// Returns whether the table goes to stdout, where programs read it or a person does.
+    /// Returns whether the table goes to stdout.
     pub fn table_on_stdout(&self) -> bool {
         self.results.is_empty() && self.out.is_none()
     }

@@ -52,7 +52,7 @@ use self::cases::{done, Bench};
 use self::compare::{summary, with_new_values, Reference};
 use self::machine::Machines;
 use self::pairs::{Hierarchy, Pair};
-use self::report::{Row, Table, Writer};
+use self::report::{is_on_terminal, Row, Table, Writer};
 use self::reproduce::{Earlier, Factors};
 use self::runs::Setting;
 use self::vendor::{cublas::Cublas, cusparse::Libraries, mkl::Mkl, Nobody, Vendor};
@@ -102,6 +102,9 @@ pub fn run(args: &Args) -> Result<bool> {
         for path in plots::draw(&rows, &others.reference(&rows), folder, args.plot_format)? {
             said += &format!("{}\n", path.display());
         }
+    }
+    if args.table_on_stdout() && is_on_terminal() {
+        say("The table with all columns: --out FILE, or stdout into a pipe");
     }
     if args.table_on_stdout() {
         // Programs read the table from stdout, so nothing else goes there.

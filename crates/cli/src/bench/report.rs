@@ -8,7 +8,6 @@ use std::path::Path;
 use matrices::gallery::name_in_table;
 
 use crate::progress::aside;
-use crate::table::time;
 use crate::Result;
 
 /// Copy bandwidth of an H100 in GB/s, at which `floor_us` is computed, unless the line `copy` of a table
@@ -236,20 +235,6 @@ impl Row {
         )
     }
 
-    /// Returns the result as a line for a person.
-    fn words(&self) -> String {
-        let Case { op, precision, n, matrix, .. } = &self.case;
-        let n = if op == "spmm" { format!("N = {n}") } else { String::new() };
-        let who = format!("{} {}", self.implementation, self.alg);
-        let start = format!("{matrix:<20} {op:<6} {precision:<6} {n:<9} {who:<28}");
-        if !self.counts() {
-            return format!("{start} {}", self.note);
-        }
-        let time = time(self.median_us / 1e6);
-        let part = 100.0 * self.floor_us / self.median_us;
-        format!("{start} {time:>9} {:>9.1} Gflop/s  floor {part:.0} %", self.gflops)
-    }
-
     fn of(line: &Line<'_>) -> Result<Row> {
         let mut row = Row {
             case: Case {
@@ -299,30 +284,30 @@ fn scientific(value: f64) -> String {
     }
 }
 
+/// Returns whether both stdout and stderr are seen on a terminal.
+pub fn is_on_terminal() -> bool {
+    std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
+}
+
 /// Writer of the table, which writes each result at once.
 pub struct Writer {
     out: Box<dyn Write>,
-    /// Writes lines for a person instead.
-    for_eyes: bool,
 }
 
 impl Writer {
-    /// Opens a file, or stdout, for a new table. A terminal gets lines for a person, since the table's are long
-    /// and what goes to stderr would stand between them.
+    /// Opens a file, or stdout, for a new table. On a terminal there is none: the lines on stderr say the same
+    /// in columns for the eye, and those of the table would stand between them.
     pub fn new(path: Option<&Path>) -> Result<Self> {
-        let Some(path) = path else {
-            let out = std::io::stdout();
-            return Self::on(out.is_terminal(), Box::new(out));
+        let mut out: Box<dyn Write> = match path {
+            Some(path) => {
+                let file = fs::File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                Box::new(file)
+            }
+            None if is_on_terminal() => Box::new(std::io::sink()),
+            None => Box::new(std::io::stdout()),
         };
-        let file = fs::File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Self::on(false, Box::new(file))
-    }
-
-    fn on(for_eyes: bool, mut out: Box<dyn Write>) -> Result<Self> {
-        if !for_eyes {
-            writeln!(out, "{COLUMNS}")?;
-        }
-        Ok(Writer { out, for_eyes })
+        writeln!(out, "{COLUMNS}")?;
+        Ok(Writer { out })
     }
 
     /// Opens a table of this program to append to it; also returns its rows.
@@ -342,18 +327,13 @@ impl Writer {
         if !table.text.ends_with('\n') {
             writeln!(out)?;
         }
-        Ok((Writer { out: Box::new(out), for_eyes: false }, rows))
+        Ok((Writer { out: Box::new(out) }, rows))
     }
 
     /// Writes a row.
     pub fn write(&mut self, row: &Row) -> Result<()> {
         aside(|| {
-            match self.for_eyes {
-                false => writeln!(self.out, "{}", row.line())?,
-                // What a row says of the machine alone has been said.
-                true if row.is_product() => writeln!(self.out, "{}", row.words())?,
-                true => {}
-            }
+            writeln!(self.out, "{}", row.line())?;
             Ok(self.out.flush()?)
         })
     }
@@ -495,39 +475,6 @@ mod tests {
         assert_eq!(table.rows().unwrap(), [row.clone(), failed.clone()]);
         assert!(row.counts() && row.is_vendors() && !failed.counts() && failed.is_ours());
         assert_eq!(row.analysis_executes(), 10.0);
-    }
-
-    #[test]
-    fn a_terminal_gets_lines_for_the_eye() {
-        let case = |op: &str| Case {
-            op: op.into(),
-            precision: "f64".into(),
-            n: 32,
-            matrix: "cant~".into(),
-            ..Case::default()
-        };
-        let ours = |op| Row {
-            case: case(op),
-            implementation: OURS.into(),
-            alg: DEFAULT.into(),
-            median_us: 12.5,
-            gflops: 3.25,
-            floor_us: 10.0,
-            ..Row::default()
-        };
-        let squeezed = |row: &Row| row.words().split_whitespace().collect::<Vec<_>>().join(" ");
-        let product = ours("spmm");
-        assert_eq!(squeezed(&product), "cant~ spmm f64 N = 32 tarsia default 12.5 µs 3.2 Gflop/s floor 80 %");
-        let failed = Row::failed(case("spmv"), (OURS, "row"), 1.5, "no room");
-        assert_eq!(squeezed(&failed), "cant~ spmv f64 tarsia row no room");
-
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("seen");
-        let mut writer = Writer::on(true, Box::new(fs::File::create(&path).unwrap())).unwrap();
-        for row in [&ours("copy"), &product] {
-            writer.write(row).unwrap();
-        }
-        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\n", product.words()));
     }
 
     #[test]

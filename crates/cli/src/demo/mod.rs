@@ -103,8 +103,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
-    /// Matrix Market file (.mtx, .mtx.gz), or what `tarsia pack` or `tarsia generate` writes (.tsm, .bin), instead
-    /// of the built-in problem
+    /// File: Matrix Market (.mtx, .mtx.gz), packed (.tsm) or .bin; instead of the built-in problem
     matrix: Option<PathBuf>,
 
     /// Elements of the built-in brick along x, y and z

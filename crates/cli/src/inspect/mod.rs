@@ -76,7 +76,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXPLAIN)]
 pub struct Args {
-    /// Matrix Market file (.mtx, .mtx.gz), or what `tarsia pack` or `tarsia generate` writes (.tsm, .bin)
+    /// File: Matrix Market (.mtx, .mtx.gz), packed (.tsm) or .bin
     matrix: PathBuf,
 
     /// Draw the spy plot into this file, too, as PNG or SVG by its ending

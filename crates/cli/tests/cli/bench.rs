@@ -161,6 +161,24 @@ fn a_table_is_continued_where_it_ended() {
     assert_has(&error(&[&again[..], &["--out", &out, "--append", "--overwrite"]].concat()), &["--append"]);
 }
 
+/// On a terminal the lines on stderr are all that is seen of the results.
+#[test]
+fn a_terminal_sees_no_table() {
+    let folder = Folder::new();
+    let program = env!("CARGO_BIN_EXE_tarsia");
+    let line = format!("'{program}' bench '{}' --backend host --op spmv --types f64 --repeat 1", small(&folder));
+    // script(1) of util-linux runs a command on a terminal.
+    let mut script = std::process::Command::new("script");
+    let Ok(output) = script.args(["-qec", &line, "/dev/null"]).output() else {
+        eprintln!("skipped: bench on a terminal: no script(1)");
+        return;
+    };
+    let seen = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{seen}");
+    assert_has(seen, &["spmv   f64     1 small ", " µs ", "--out FILE"]);
+    assert!(!seen.contains('\t') && !seen.contains("median_us"), "{seen}");
+}
+
 /// A wrong name is said before anything is timed, and before the tables for comparison are looked at.
 #[test]
 fn a_wrong_file_is_said_first() {
@@ -177,14 +195,14 @@ fn a_wrong_file_is_said_first() {
 #[test]
 fn stand_ins_have_their_mark() {
     let folder = Folder::new();
-    let bar = folder.text("bar.tsv", "op\tprecision\tN\tmatrix\tbar_us\nspmv\tf32\t1\tmc2depi\t1e9\n");
+    let bar = folder.text("bar.tsv", "op\tprecision\tN\tmatrix\tbar_us\nspmv\tf32\t1\tdc2\t1e9\n");
     let out = folder.path("out.tsv");
     let arguments =
-        ["--gallery", "mc2depi", "--backend", "host", "--types", "f32", "--op", "spmv", "--repeat"];
+        ["--gallery", "dc2", "--backend", "host", "--types", "f32", "--op", "spmv", "--repeat"];
     let said = bench(&[&arguments[..], &["1", "--no-check", "--out", &out, "--bar", &bar]].concat());
     let rows = table(&std::fs::read_to_string(&out).unwrap());
-    assert_eq!(rows[2]["matrix"], "mc2depi~");
-    assert_has(&said, &["Speed-up over bar_us of ", "mc2depi~"]);
+    assert_eq!(rows[2]["matrix"], "dc2~");
+    assert_has(&said, &["Speed-up over bar_us of ", "dc2~"]);
 }
 
 #[test]
