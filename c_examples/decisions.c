@@ -154,9 +154,14 @@ int main(void) {
 
     /* A folder: the first analysis stores its decisions there, the second one finds them. Only
      * users whom the program trusts should be able to write to it. */
-    char folder[] = "/tmp/tarsia-decisions-XXXXXX";
-    if (!mkdtemp(folder))
+    const char *temporary = getenv("TMPDIR");
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s/tarsia-decisions-XXXXXX",
+             temporary && *temporary ? temporary : "/tmp");
+    if (!mkdtemp(folder)) {
+        perror(folder);
         return 1;
+    }
     CHECK(tarsiaSetPlanCache(handle, folder));
     for (int run = 0; run < 2; run++) {
         tarsiaPlan_t plan = make_plan(handle, A);
