@@ -446,7 +446,7 @@ mod tests {
             op: "spmm".into(),
             precision: "f16".into(),
             n: 32,
-            matrix: "cant".into(),
+            matrix: "cant~".into(),
             rows: 62_451,
             nnz: 4_325_625,
         };
