@@ -116,10 +116,7 @@ fn compilers_say_what_is_wrong() {
             "the array has elements of another type",
         ),
         ("tarsia::DenseVector vec(std::vector<double>(2));", TEMPORARY),
-        (
-            "tarsia::Handle h; tarsia::ConstDenseVector vec(tarsia::DeviceBuffer<double>(h, 2));",
-            TEMPORARY,
-        ),
+        ("tarsia::Handle h; tarsia::ConstDenseVector vec(tarsia::DeviceBuffer<double>(h, 2));", TEMPORARY),
         ("tarsia::DenseMatrix mat(1, 2, std::vector<double>(2), TARSIA_ORDER_ROW);", TEMPORARY),
         ("tarsia::DenseMatrix mat(1, 2, 2, std::vector<double>(2), TARSIA_ORDER_ROW);", TEMPORARY),
         ("std::vector<int> i; tarsia::SparseMatrix::csr(1, 1, i, i, std::vector<double>(2));", TEMPORARY),

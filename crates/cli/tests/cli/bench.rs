@@ -166,7 +166,8 @@ fn a_table_is_continued_where_it_ended() {
 fn a_terminal_sees_no_table() {
     let folder = Folder::new();
     let program = env!("CARGO_BIN_EXE_tarsia");
-    let line = format!("'{program}' bench '{}' --backend host --op spmv --types f64 --repeat 1", small(&folder));
+    let line =
+        format!("'{program}' bench '{}' --backend host --op spmv --types f64 --repeat 1", small(&folder));
     // script(1) of util-linux runs a command on a terminal.
     let mut script = std::process::Command::new("script");
     let Ok(output) = script.args(["-qec", &line, "/dev/null"]).output() else {
@@ -197,8 +198,7 @@ fn stand_ins_have_their_mark() {
     let folder = Folder::new();
     let bar = folder.text("bar.tsv", "op\tprecision\tN\tmatrix\tbar_us\nspmv\tf32\t1\tdc2\t1e9\n");
     let out = folder.path("out.tsv");
-    let arguments =
-        ["--gallery", "dc2", "--backend", "host", "--types", "f32", "--op", "spmv", "--repeat"];
+    let arguments = ["--gallery", "dc2", "--backend", "host", "--types", "f32", "--op", "spmv", "--repeat"];
     let said = bench(&[&arguments[..], &["1", "--no-check", "--out", &out, "--bar", &bar]].concat());
     let rows = table(&std::fs::read_to_string(&out).unwrap());
     assert_eq!(rows[2]["matrix"], "dc2~");
