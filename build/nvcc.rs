@@ -10,7 +10,7 @@ pub const OLDEST: Version = (12, 9);
 /// Major and minor.
 pub type Version = (u32, u32);
 
-const HELP: &str = "scripts/install-nvcc installs one in the project";
+const HELP: &str = "scripts/install-nvcc of the source of Tarsia fetches one";
 
 /// An nvcc that works.
 pub struct Nvcc {
@@ -49,7 +49,7 @@ pub fn find(root: &Path) -> Result<Nvcc, String> {
     // Watched only now: with a compiler, other values of PATH (an editor's)
     // must not make Cargo build everything anew.
     println!("cargo:rerun-if-env-changed=PATH");
-    let mut reason = format!("no CUDA compiler; {HELP}");
+    let mut reason = format!("no CUDA compiler was found; {HELP}");
     for said in unfit {
         reason = format!("{reason} ({said})");
     }

@@ -16,6 +16,7 @@
 #include <tarsia.h>
 
 enum { ROWS = 3000, PER_ROW = 9, NNZ = ROWS * PER_ROW };
+enum { LONGEST = 4096, LONGEST_NAME = 256 }; /* paths */
 
 static void check(tarsiaStatus_t status, const char *call) {
     char message[512];
@@ -73,7 +74,7 @@ static int report(tarsiaPlan_t plan, const char *how) {
 /* Removes a folder with the files in it, and returns how many there were. */
 static int remove_folder(const char *folder) {
     int files = 0;
-    char path[600];
+    char path[LONGEST + LONGEST_NAME];
     DIR *open = opendir(folder);
 
     if (!open)
@@ -154,9 +155,14 @@ int main(void) {
 
     /* A folder: the first analysis stores its decisions there, the second one finds them. Only
      * users whom the program trusts should be able to write to it. */
-    char folder[] = "/tmp/tarsia-decisions-XXXXXX";
-    if (!mkdtemp(folder))
+    const char *temporary = getenv("TMPDIR");
+    char folder[LONGEST];
+    snprintf(folder, sizeof folder, "%s/tarsia-decisions-XXXXXX",
+             temporary && *temporary ? temporary : "/tmp");
+    if (!mkdtemp(folder)) {
+        perror(folder);
         return 1;
+    }
     CHECK(tarsiaSetPlanCache(handle, folder));
     for (int run = 0; run < 2; run++) {
         tarsiaPlan_t plan = make_plan(handle, A);

@@ -40,10 +40,12 @@
 !
 ! Descriptors and plans borrow arrays: they must be targets of the caller that live as long as they are used,
 ! and contiguous, since a copy of a section would be gone after the call. A form for arrays returns
-! TARSIA_STATUS_INVALID_VALUE, without a text, for one that is not contiguous or has another size than the
-! arguments beside it say. Such arrays serve handles of the CPU backends; a GPU needs tarsiaMalloc's.
+! TARSIA_STATUS_INVALID_VALUE for one that is not contiguous or has another size than the arguments beside it
+! say; tarsiaCheck and tarsiaLastMessage name it. Such arrays serve handles of the CPU backends; a GPU needs
+! tarsiaMalloc's.
 !
-! Fortran's arrays count from 1 and are stored by columns: TARSIA_INDEX_BASE_ONE, TARSIA_ORDER_COL.
+! Fortran's arrays count from 1 and are stored by columns: TARSIA_INDEX_BASE_ONE, TARSIA_ORDER_COL. Texts of
+! errors count positions from 0, as C does, and say so: colInd[4] is colInd(5) here.
 module tarsia
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: error_unit
@@ -3121,6 +3123,11 @@ module tarsia
     public :: tarsiaCheck
     public :: tarsiaLastMessage
 
+    ! Why this module refused a call of the thread, and the text that the library then has. Another text of
+    ! the library belongs to a later failure.
+    character(len=200), save :: refusal = "", beside = ""
+    !$omp threadprivate(refusal, beside)
+
     interface
         pure function c_strlen(string) bind(C, name="strlen")
             import :: c_ptr, c_size_t
@@ -3145,6 +3152,50 @@ contains
     ! Text of the calling thread's last failed call; empty before the first failure.
     function tarsiaLastMessage() result(text)
         character(len=:), allocatable :: text
+
+        text = library_message()
+        if (refusal /= "" .and. text == beside) text = trim(refusal)
+    end function tarsiaLastMessage
+
+    ! INVALID_VALUE, with a text for tarsiaLastMessage.
+    function refused(text) result(status)
+        character(len=*), intent(in) :: text
+        integer(c_int) :: status
+        character(kind=c_char) :: nothing(1)
+
+        refusal = text
+        ! A call that the library refuses, too, so that its text is none that a program has seen.
+        status = tarsiaGetLastErrorMessage(nothing, 0_c_size_t)
+        beside = library_message()
+        status = TARSIA_STATUS_INVALID_VALUE
+    end function refused
+
+    ! Refuses an array that is not contiguous.
+    function kept(array, is_contiguous) result(status)
+        character(len=*), intent(in) :: array
+        logical, intent(in) :: is_contiguous
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (.not. is_contiguous) status = refused(array // ": it is not contiguous, and a copy would be gone after the call")
+    end function kept
+
+    ! Refuses an array that has another size than what is expected.
+    function sized(array, found, what, expected) result(status)
+        character(len=*), intent(in) :: array, what
+        integer(c_int64_t), intent(in) :: found, expected
+        integer(c_int) :: status
+        character(len=120) :: text
+
+        status = TARSIA_STATUS_SUCCESS
+        if (found == expected) return
+        write (text, '(a, i0, 3a, i0)') ": has the size ", found, ", expected ", what, " = ", expected
+        status = refused(array // trim(text))
+    end function sized
+
+    ! Text of the last call that the library refused.
+    function library_message() result(text)
+        character(len=:), allocatable :: text
         character(kind=c_char), allocatable :: buffer(:)
         integer :: room
 
@@ -3159,7 +3210,7 @@ contains
             deallocate (buffer)
             room = 2*room
         end do
-    end function tarsiaLastMessage
+    end function library_message
 
     ! The C string that an address points to; empty for NULL.
     function text_of_pointer(string) result(text)
@@ -3832,10 +3883,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_32F)
@@ -3850,10 +3907,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_64F)
@@ -3868,10 +3931,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_32F)
@@ -3886,10 +3955,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_64F)
@@ -3904,10 +3979,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_32F)
@@ -3922,10 +4003,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_64F)
@@ -3940,10 +4027,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_32F)
@@ -3958,10 +4051,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_64F)
@@ -3976,10 +4075,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_32F)
@@ -3994,10 +4099,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_64F)
@@ -4012,10 +4123,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_32F)
@@ -4030,10 +4147,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_64F)
@@ -4048,10 +4171,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_32F)
@@ -4066,10 +4195,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_64F)
@@ -4084,10 +4219,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_32F)
@@ -4102,10 +4243,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_64F)
@@ -4120,10 +4267,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, base, TARSIA_R_32F)
@@ -4138,10 +4291,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, base, TARSIA_R_64F)
@@ -4156,10 +4315,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, base, TARSIA_C_32F)
@@ -4174,10 +4339,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, base, TARSIA_C_64F)
@@ -4192,10 +4363,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, base, TARSIA_R_32F)
@@ -4210,10 +4387,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, base, TARSIA_R_64F)
@@ -4228,10 +4411,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, base, TARSIA_C_32F)
@@ -4246,10 +4435,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, base, TARSIA_C_64F)
@@ -4261,8 +4456,8 @@ contains
         integer(c_int) :: status
 
         x = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_R_32F)
     end function tarsiaCreateDnVec_real32
 
@@ -4274,8 +4469,8 @@ contains
         integer(c_int) :: status
 
         B = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         ld = size(values, 1, kind=c_int64_t)
         taken = ld
         if (present(rows)) taken = rows
@@ -4289,8 +4484,8 @@ contains
         integer(c_int) :: status
 
         x = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_R_64F)
     end function tarsiaCreateDnVec_real64
 
@@ -4302,8 +4497,8 @@ contains
         integer(c_int) :: status
 
         B = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         ld = size(values, 1, kind=c_int64_t)
         taken = ld
         if (present(rows)) taken = rows
@@ -4317,8 +4512,8 @@ contains
         integer(c_int) :: status
 
         x = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_C_32F)
     end function tarsiaCreateDnVec_complex32
 
@@ -4330,8 +4525,8 @@ contains
         integer(c_int) :: status
 
         B = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         ld = size(values, 1, kind=c_int64_t)
         taken = ld
         if (present(rows)) taken = rows
@@ -4345,8 +4540,8 @@ contains
         integer(c_int) :: status
 
         x = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_C_64F)
     end function tarsiaCreateDnVec_complex64
 
@@ -4358,8 +4553,8 @@ contains
         integer(c_int) :: status
 
         B = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         ld = size(values, 1, kind=c_int64_t)
         taken = ld
         if (present(rows)) taken = rows
@@ -4376,10 +4571,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_32F)
@@ -4394,10 +4595,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_64F)
@@ -4412,10 +4619,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_32F)
@@ -4430,10 +4643,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_64F)
@@ -4448,10 +4667,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_32F)
@@ -4466,10 +4691,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_64F)
@@ -4484,10 +4715,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_32F)
@@ -4502,10 +4739,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowOffsets", is_contiguous(rowOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowOffsets", size(rowOffsets, kind=c_int64_t), "rows + 1", rows + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_64F)
@@ -4520,10 +4763,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_32F)
@@ -4538,10 +4787,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_64F)
@@ -4556,10 +4811,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_32F)
@@ -4574,10 +4835,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_64F)
@@ -4592,10 +4859,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_32F)
@@ -4610,10 +4883,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_64F)
@@ -4628,10 +4907,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_32F)
@@ -4646,10 +4931,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
-        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
-        if (size(rowInd) /= size(values)) return
+        status = kept("colOffsets", is_contiguous(colOffsets))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colOffsets", size(colOffsets, kind=c_int64_t), "cols + 1", cols + 1)
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
             TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_64F)
@@ -4664,10 +4955,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, base, TARSIA_R_32F)
@@ -4682,10 +4979,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, base, TARSIA_R_64F)
@@ -4700,10 +5003,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, base, TARSIA_C_32F)
@@ -4718,10 +5027,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_32I, base, TARSIA_C_64F)
@@ -4736,10 +5051,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, base, TARSIA_R_32F)
@@ -4754,10 +5075,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, base, TARSIA_R_64F)
@@ -4772,10 +5099,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, base, TARSIA_C_32F)
@@ -4790,10 +5123,16 @@ contains
         integer(c_int) :: status
 
         A = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
-        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
-        if (size(colInd) /= size(values)) return
+        status = kept("rowInd", is_contiguous(rowInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("colInd", is_contiguous(colInd))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("rowInd", size(rowInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
+        status = sized("colInd", size(colInd, kind=c_int64_t), "size(values)", size(values, kind=c_int64_t))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
             c_loc(rowInd), c_loc(colInd), c_loc(values), &
             TARSIA_INDEX_64I, base, TARSIA_C_64F)
@@ -4805,8 +5144,8 @@ contains
         integer(c_int) :: status
 
         x = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_R_32F)
     end function tarsiaCreateConstDnVec_real32
 
@@ -4818,8 +5157,8 @@ contains
         integer(c_int) :: status
 
         B = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         ld = size(values, 1, kind=c_int64_t)
         taken = ld
         if (present(rows)) taken = rows
@@ -4833,8 +5172,8 @@ contains
         integer(c_int) :: status
 
         x = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_R_64F)
     end function tarsiaCreateConstDnVec_real64
 
@@ -4846,8 +5185,8 @@ contains
         integer(c_int) :: status
 
         B = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         ld = size(values, 1, kind=c_int64_t)
         taken = ld
         if (present(rows)) taken = rows
@@ -4861,8 +5200,8 @@ contains
         integer(c_int) :: status
 
         x = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_C_32F)
     end function tarsiaCreateConstDnVec_complex32
 
@@ -4874,8 +5213,8 @@ contains
         integer(c_int) :: status
 
         B = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         ld = size(values, 1, kind=c_int64_t)
         taken = ld
         if (present(rows)) taken = rows
@@ -4889,8 +5228,8 @@ contains
         integer(c_int) :: status
 
         x = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaCreateConstDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_C_64F)
     end function tarsiaCreateConstDnVec_complex64
 
@@ -4902,8 +5241,8 @@ contains
         integer(c_int) :: status
 
         B = c_null_ptr
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(values)) return
+        status = kept("values", is_contiguous(values))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         ld = size(values, 1, kind=c_int64_t)
         taken = ld
         if (present(rows)) taken = rows
@@ -4916,8 +5255,8 @@ contains
         real(c_float), target, intent(in) :: newValues(:)
         integer(c_int) :: status
 
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(newValues)) return
+        status = kept("newValues", is_contiguous(newValues))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaPlan_updateValues(handle, plan, c_loc(newValues))
     end function tarsiaPlan_updateValues_real32
 
@@ -4926,8 +5265,8 @@ contains
         real(c_double), target, intent(in) :: newValues(:)
         integer(c_int) :: status
 
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(newValues)) return
+        status = kept("newValues", is_contiguous(newValues))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaPlan_updateValues(handle, plan, c_loc(newValues))
     end function tarsiaPlan_updateValues_real64
 
@@ -4936,8 +5275,8 @@ contains
         complex(c_float_complex), target, intent(in) :: newValues(:)
         integer(c_int) :: status
 
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(newValues)) return
+        status = kept("newValues", is_contiguous(newValues))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaPlan_updateValues(handle, plan, c_loc(newValues))
     end function tarsiaPlan_updateValues_complex32
 
@@ -4946,8 +5285,8 @@ contains
         complex(c_double_complex), target, intent(in) :: newValues(:)
         integer(c_int) :: status
 
-        status = TARSIA_STATUS_INVALID_VALUE
-        if (.not. is_contiguous(newValues)) return
+        status = kept("newValues", is_contiguous(newValues))
+        if (status /= TARSIA_STATUS_SUCCESS) return
         status = tarsiaPlan_updateValues(handle, plan, c_loc(newValues))
     end function tarsiaPlan_updateValues_complex64
 

@@ -75,10 +75,12 @@ HEAD = """\
 !
 ! Descriptors and plans borrow arrays: they must be targets of the caller that live as long as they are used,
 ! and contiguous, since a copy of a section would be gone after the call. A form for arrays returns
-! TARSIA_STATUS_INVALID_VALUE, without a text, for one that is not contiguous or has another size than the
-! arguments beside it say. Such arrays serve handles of the CPU backends; a GPU needs tarsiaMalloc's.
+! TARSIA_STATUS_INVALID_VALUE for one that is not contiguous or has another size than the arguments beside it
+! say; tarsiaCheck and tarsiaLastMessage name it. Such arrays serve handles of the CPU backends; a GPU needs
+! tarsiaMalloc's.
 !
-! Fortran's arrays count from 1 and are stored by columns: TARSIA_INDEX_BASE_ONE, TARSIA_ORDER_COL.
+! Fortran's arrays count from 1 and are stored by columns: TARSIA_INDEX_BASE_ONE, TARSIA_ORDER_COL. Texts of
+! errors count positions from 0, as C does, and say so: colInd[4] is colInd(5) here.
 """
 
 HELPERS = """\
@@ -91,6 +93,11 @@ HELPERS = """\
 
     public :: tarsiaCheck
     public :: tarsiaLastMessage
+
+    ! Why this module refused a call of the thread, and the text that the library then has. Another text of
+    ! the library belongs to a later failure.
+    character(len=200), save :: refusal = "", beside = ""
+    !$omp threadprivate(refusal, beside)
 
     interface
         pure function c_strlen(string) bind(C, name="strlen")
@@ -118,6 +125,50 @@ contains
     ! Text of the calling thread's last failed call; empty before the first failure.
     function tarsiaLastMessage() result(text)
         character(len=:), allocatable :: text
+
+        text = library_message()
+        if (refusal /= "" .and. text == beside) text = trim(refusal)
+    end function tarsiaLastMessage
+
+    ! INVALID_VALUE, with a text for tarsiaLastMessage.
+    function refused(text) result(status)
+        character(len=*), intent(in) :: text
+        integer(c_int) :: status
+        character(kind=c_char) :: nothing(1)
+
+        refusal = text
+        ! A call that the library refuses, too, so that its text is none that a program has seen.
+        status = tarsiaGetLastErrorMessage(nothing, 0_c_size_t)
+        beside = library_message()
+        status = TARSIA_STATUS_INVALID_VALUE
+    end function refused
+
+    ! Refuses an array that is not contiguous.
+    function kept(array, is_contiguous) result(status)
+        character(len=*), intent(in) :: array
+        logical, intent(in) :: is_contiguous
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (.not. is_contiguous) status = refused(array // ": it is not contiguous, and a copy would be gone after the call")
+    end function kept
+
+    ! Refuses an array that has another size than what is expected.
+    function sized(array, found, what, expected) result(status)
+        character(len=*), intent(in) :: array, what
+        integer(c_int64_t), intent(in) :: found, expected
+        integer(c_int) :: status
+        character(len=120) :: text
+
+        status = TARSIA_STATUS_SUCCESS
+        if (found == expected) return
+        write (text, '(a, i0, 3a, i0)') ": has the size ", found, ", expected ", what, " = ", expected
+        status = refused(array // trim(text))
+    end function sized
+
+    ! Text of the last call that the library refused.
+    function library_message() result(text)
+        character(len=:), allocatable :: text
         character(kind=c_char), allocatable :: buffer(:)
         integer :: room
 
@@ -132,7 +183,7 @@ contains
             deallocate (buffer)
             room = 2*room
         end do
-    end function tarsiaLastMessage
+    end function library_message
 
     ! The C string that an address points to; empty for NULL.
     function text_of_pointer(string) result(text)
@@ -297,6 +348,9 @@ INDICES = {  # a word in names -> (Fortran type, tarsiaIndexType_t)
 }
 
 
+FAILED = "if (status /= TARSIA_STATUS_SUCCESS) return"
+
+
 class Wrappers:
     """Procedures that call a C function with the addresses of Fortran's scalars, strings and arrays."""
 
@@ -401,7 +455,8 @@ class Wrappers:
         types = ["offsetType", "indexType"] if offsets else ["indexType"]
         self.expect(name, ["A", "rows", "cols", "nnz", first, second, "values", *types, "base", "valueType"])
         arrays = (first, second, "values")
-        expected = f"size({first}, kind=c_int64_t) /= " + (offsets or "size(values, kind=c_int64_t)")
+        count = "size(values, kind=c_int64_t)"
+        sizes = [(first, offsets or "size(values)", offsets or count), (second, "size(values)", count)]
         for index_word, (index, index_type) in INDICES.items():
             for word, (kind, value_type) in VALUES.items():
                 self.write(name, f"{index_word}_{word}", ["A", "rows", "cols", first, second, "values", "base"], [
@@ -412,11 +467,10 @@ class Wrappers:
                     "integer(c_int), value, intent(in) :: base",
                 ], [
                     "A = c_null_ptr",
-                    "status = TARSIA_STATUS_INVALID_VALUE",
-                    f"if (.not. ({' .and. '.join(f'is_contiguous({a})' for a in arrays)})) return",
-                    f"if ({expected}) return",
-                    f"if (size({second}) /= size(values)) return",
-                    f"status = {name}(A, rows, cols, size(values, kind=c_int64_t), &",
+                    *sum(([f'status = kept("{a}", is_contiguous({a}))', FAILED] for a in arrays), []),
+                    *sum(([f'status = sized("{a}", size({a}, kind=c_int64_t), "{what}", {size})', FAILED]
+                          for a, what, size in sizes), []),
+                    f"status = {name}(A, rows, cols, {count}, &",
                     f"    {', '.join(f'c_loc({a})' for a in arrays)}, &",
                     f"    {', '.join([index_type] * len(types))}, base, {value_type})",
                 ])
@@ -431,8 +485,8 @@ class Wrappers:
                 f"{kind}, target, intent({intent}) :: values(:)",
             ], [
                 "x = c_null_ptr",
-                "status = TARSIA_STATUS_INVALID_VALUE",
-                "if (.not. is_contiguous(values)) return",
+                'status = kept("values", is_contiguous(values))',
+                FAILED,
                 f"status = {vector}(x, size(values, kind=c_int64_t), c_loc(values), {value_type})",
             ])
             self.write(matrix, word, ["B", "values", "rows"], [
@@ -442,8 +496,8 @@ class Wrappers:
                 "integer(c_int64_t) :: ld, taken",
             ], [
                 "B = c_null_ptr",
-                "status = TARSIA_STATUS_INVALID_VALUE",
-                "if (.not. is_contiguous(values)) return",
+                'status = kept("values", is_contiguous(values))',
+                FAILED,
                 "ld = size(values, 1, kind=c_int64_t)",
                 "taken = ld",
                 "if (present(rows)) taken = rows",
@@ -458,8 +512,8 @@ class Wrappers:
                 "type(c_ptr), value, intent(in) :: handle, plan",
                 f"{kind}, target, intent(in) :: newValues(:)",
             ], [
-                "status = TARSIA_STATUS_INVALID_VALUE",
-                "if (.not. is_contiguous(newValues)) return",
+                'status = kept("newValues", is_contiguous(newValues))',
+                FAILED,
                 f"status = {name}(handle, plan, c_loc(newValues))",
             ])
 
@@ -584,7 +638,8 @@ class Module:
         add("    use, intrinsic :: iso_c_binding")
         add("    use, intrinsic :: iso_fortran_env, only: error_unit")
         self.lines += ["    implicit none", "    private", ""]
-        for helper in ("tarsiaText", "tarsiaCheck", "tarsiaLastMessage", "text_of_pointer", "text_of_field", "c_strlen"):
+        for helper in ("tarsiaText", "tarsiaCheck", "tarsiaLastMessage", "text_of_pointer", "text_of_field", "c_strlen",
+                       "library_message", "refused", "refusal", "beside", "kept", "sized"):
             self.name(helper)
         self.name("tarsia")
         add("    ! Version of the header that this module was made from; tarsiaGetVersion tells the library's.")

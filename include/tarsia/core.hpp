@@ -205,8 +205,7 @@ template <class Range> struct IsSpan : std::false_type {};
 template <class T> struct IsSpan<span<T>> : std::true_type {};
 
 // Whether the elements live longer than the expression that an argument is: it is the name of an
-// object, or it is a view of elements of others. A descriptor of a temporary std::vector would
-// point to nothing.
+// object, or it is a view of elements of others.
 template <class Range>
 inline constexpr bool isBorrowed =
 #ifdef __cpp_lib_span
@@ -215,12 +214,16 @@ inline constexpr bool isBorrowed =
     IsSpan<std::remove_cv_t<std::remove_reference_t<Range>>>::value ||
     std::is_lvalue_reference_v<Range>;
 
-// For arguments that are declared `Range &&`.
 template <class... Ranges>
-using IfBorrowed = std::enable_if_t<(
-    (IsArray<std::remove_reference_t<Ranges>>::value && isBorrowed<Ranges>)&&...)>;
+using IfArray = std::enable_if_t<(IsArray<std::remove_reference_t<Ranges>>::value && ...)>;
 
-template <class Range> using IfArray = std::enable_if_t<IsArray<Range>::value>;
+// For arguments that are declared `Range &&` and whose address is kept. They are taken first and
+// refused here, since this says why.
+template <class... Ranges> constexpr void expectBorrowed() noexcept {
+    static_assert((isBorrowed<Ranges> && ...),
+                  "a temporary array is gone after this statement, and its address is kept: give "
+                  "the array a name");
+}
 
 template <class Range> std::int64_t length(const Range &range) {
     return static_cast<std::int64_t>(std::size(range));

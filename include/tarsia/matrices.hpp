@@ -143,10 +143,11 @@ template <bool isConst> class BasicSparseMatrix : public AnySparseMatrix {
         return BasicSparseMatrix(raw);
     }
     template <class Offsets, class Indices, class Values,
-              class = detail::IfBorrowed<Offsets, Indices, Values>>
+              class = detail::IfArray<Offsets, Indices, Values>>
     static BasicSparseMatrix csr(std::int64_t rows, std::int64_t cols, Offsets &&rowOffsets,
                                  Indices &&colInd, Values &&values,
                                  tarsiaIndexBase_t base = TARSIA_INDEX_BASE_ZERO) {
+        detail::expectBorrowed<Offsets, Indices, Values>();
         const std::int64_t nnz = detail::length(values);
         const char *const function = "tarsia::SparseMatrix::csr";
         expectOffsets(function, "rowOffsets", rowOffsets, "rows + 1", rows);
@@ -171,10 +172,11 @@ template <bool isConst> class BasicSparseMatrix : public AnySparseMatrix {
         return BasicSparseMatrix(raw);
     }
     template <class Offsets, class Indices, class Values,
-              class = detail::IfBorrowed<Offsets, Indices, Values>>
+              class = detail::IfArray<Offsets, Indices, Values>>
     static BasicSparseMatrix csc(std::int64_t rows, std::int64_t cols, Offsets &&colOffsets,
                                  Indices &&rowInd, Values &&values,
                                  tarsiaIndexBase_t base = TARSIA_INDEX_BASE_ZERO) {
+        detail::expectBorrowed<Offsets, Indices, Values>();
         const std::int64_t nnz = detail::length(values);
         const char *const function = "tarsia::SparseMatrix::csc";
         expectOffsets(function, "colOffsets", colOffsets, "cols + 1", cols);
@@ -199,10 +201,11 @@ template <bool isConst> class BasicSparseMatrix : public AnySparseMatrix {
         return BasicSparseMatrix(raw);
     }
     template <class RowIndices, class ColIndices, class Values,
-              class = detail::IfBorrowed<RowIndices, ColIndices, Values>>
+              class = detail::IfArray<RowIndices, ColIndices, Values>>
     static BasicSparseMatrix coo(std::int64_t rows, std::int64_t cols, RowIndices &&rowInd,
                                  ColIndices &&colInd, Values &&values,
                                  tarsiaIndexBase_t base = TARSIA_INDEX_BASE_ZERO) {
+        detail::expectBorrowed<RowIndices, ColIndices, Values>();
         const char *const function = "tarsia::SparseMatrix::coo";
         const std::int64_t nnz = detail::length(values);
         detail::expectLength(function, "rowInd", detail::length(rowInd), "those of values", nnz);
@@ -235,11 +238,12 @@ template <bool isConst> class BasicSparseMatrix : public AnySparseMatrix {
         return BasicSparseMatrix(raw);
     }
     template <class Offsets, class Indices, class Values,
-              class = detail::IfBorrowed<Offsets, Indices, Values>>
+              class = detail::IfArray<Offsets, Indices, Values>>
     static BasicSparseMatrix
     bsr(std::int64_t blockRows, std::int64_t blockCols, std::int64_t rowBlockSize,
         std::int64_t colBlockSize, Offsets &&rowOffsets, Indices &&colInd, Values &&values,
         tarsiaOrder_t blockOrder, tarsiaIndexBase_t base = TARSIA_INDEX_BASE_ZERO) {
+        detail::expectBorrowed<Offsets, Indices, Values>();
         const char *const function = "tarsia::SparseMatrix::bsr";
         const std::int64_t blockNnz = detail::length(colInd);
         expectOffsets(function, "rowOffsets", rowOffsets, "blockRows + 1", blockRows);
@@ -342,9 +346,11 @@ template <bool isConst> class BasicDenseVector : public AnyDenseVector {
     // Empty, for an assignment later.
     BasicDenseVector() noexcept = default;
     // All elements of an array in the backend's memory, which must be no temporary.
-    template <class Range, class = detail::IfBorrowed<Range>>
+    template <class Range, class = detail::IfArray<Range>>
     explicit BasicDenseVector(Range &&values)
-        : BasicDenseVector(detail::length(values), std::data(values)) {}
+        : BasicDenseVector(detail::length(values), std::data(values)) {
+        detail::expectBorrowed<Range>();
+    }
     template <class T>
     BasicDenseVector(std::int64_t size, T *values) : AnyDenseVector(create(size, values)) {}
     // Owns a descriptor that C code has made.
@@ -432,19 +438,21 @@ template <bool isConst> class BasicDenseMatrix : public AnyDenseMatrix {
     // Empty, for an assignment later.
     BasicDenseMatrix() noexcept = default;
     // All elements of an array in the backend's memory, which must be no temporary, without gaps.
-    template <class Range, class = detail::IfBorrowed<Range>>
+    template <class Range, class = detail::IfArray<Range>>
     BasicDenseMatrix(std::int64_t rows, std::int64_t cols, Range &&values, tarsiaOrder_t order)
         : BasicDenseMatrix(rows, cols, tightLd(rows, cols, order), std::data(values), order) {
+        detail::expectBorrowed<Range>();
         if (!detail::isProduct(detail::length(values), {rows, cols}))
             detail::refuse("tarsia::DenseMatrix",
                            "values: " + std::to_string(std::size(values)) + " elements, expected " +
                                std::to_string(rows) + " x " + std::to_string(cols));
     }
     // With gaps; the array may be larger than the matrix.
-    template <class Range, class = detail::IfBorrowed<Range>>
+    template <class Range, class = detail::IfArray<Range>>
     BasicDenseMatrix(std::int64_t rows, std::int64_t cols, std::int64_t ld, Range &&values,
                      tarsiaOrder_t order)
         : BasicDenseMatrix(rows, cols, ld, std::data(values), order) {
+        detail::expectBorrowed<Range>();
         const std::int64_t inner = order == TARSIA_ORDER_COL ? rows : cols;
         const std::int64_t outer = order == TARSIA_ORDER_COL ? cols : rows;
         const std::int64_t found = detail::length(values);

@@ -187,8 +187,9 @@ class Plan {
 
     // New values of A for the same pattern: as many, and of the type, as A's array has, in the
     // backend's memory. They live until they are replaced, or as long as the plan.
-    template <class Range, class = detail::IfBorrowed<Range>>
+    template <class Range, class = detail::IfArray<Range>>
     void updateValues(const Handle &handle, Range &&values) {
+        detail::expectBorrowed<Range>();
         const char *const function = "tarsia::Plan::updateValues";
         detail::expectLength(function, "values", detail::length(values), "A's", valuesOfA_.count);
         updateValues(handle, std::data(values));
@@ -408,14 +409,16 @@ class SpGEMMPlan : public Plan {
 
     // New values of A (as of other plans), of B, or of both.
     using Plan::updateValues;
-    template <class Range, class = detail::IfBorrowed<Range>>
+    template <class Range, class = detail::IfArray<Range>>
     void updateValuesOfB(const Handle &handle, Range &&valuesB) {
+        detail::expectBorrowed<Range>();
         expectB(valuesB);
         TARSIA_HPP_CALL(tarsiaSpGEMM_updateValues, handle.get(), get(), nullptr,
                         std::data(valuesB));
     }
-    template <class RangeA, class RangeB, class = detail::IfBorrowed<RangeA, RangeB>>
+    template <class RangeA, class RangeB, class = detail::IfArray<RangeA, RangeB>>
     void updateValues(const Handle &handle, RangeA &&valuesA, RangeB &&valuesB) {
+        detail::expectBorrowed<RangeA, RangeB>();
         expectA(valuesA);
         expectB(valuesB);
         TARSIA_HPP_CALL(tarsiaSpGEMM_updateValues, handle.get(), get(), std::data(valuesA),

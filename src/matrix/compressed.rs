@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{
     check_align, check_dimension, check_extent, check_index_type, check_not_negative, check_room,
-    check_value_type, first_outside, Entries, Structure,
+    check_value_type, fault, first_outside, Entries, Structure,
 };
 use crate::error::{Error, Result};
 use crate::memory::pool;
@@ -125,9 +125,7 @@ impl<I: Index, J: Index> Pattern<'_, I, J> {
     /// are in range. `matrix` is the argument that errors name. The first fault by position is the one
     /// reported.
     pub fn validate(&self, matrix: &str, names: &Names) -> Result<()> {
-        let fault = |array: &str, at: usize, what: String| {
-            Err(Error::invalid(matrix, format!("{array}[{at}] {what}")))
-        };
+        let fault = |array: &str, at: usize, what: String| Err(fault(matrix, array, at, self.base, what));
         if self.major == 0 {
             return Ok(());
         }

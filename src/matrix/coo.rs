@@ -2,9 +2,9 @@
 
 use super::{
     check_align, check_dimension, check_extent, check_index_type, check_not_negative, check_room,
-    check_value_type, first_outside, Entries, Structure,
+    check_value_type, fault, first_outside, Entries, Structure,
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::types::{Address, DataType, Index, IndexBase, IndexType};
 
 /// Borrowed arrays of a COO matrix.
@@ -62,21 +62,17 @@ pub struct CooPattern<'a, J> {
 }
 
 impl<J: Index> CooPattern<'_, J> {
-    fn outside(&self, name: &str, indices: &[J], extent: usize) -> Option<String> {
-        let at = first_outside(indices, self.base, extent)?;
-        let (found, most) = (indices[at].to_i64(), extent as i64 - 1 + self.base);
-        Some(format!("{name}[{at}] = {found} is outside [{}, {most}]", self.base))
+    fn check(&self, matrix: &str, name: &str, indices: &[J], extent: usize) -> Result<()> {
+        let Some(at) = first_outside(indices, self.base, extent) else { return Ok(()) };
+        let (found, base) = (indices[at].to_i64(), self.base);
+        let most = extent as i64 - 1 + base;
+        Err(fault(matrix, name, at, base, format_args!("= {found} is outside [{base}, {most}]")))
     }
 
     /// Reads and checks the whole pattern: indices are in range.
     pub fn validate(&self, matrix: &str) -> Result<()> {
-        let fault = self
-            .outside("rowInd", self.row_indices, self.rows)
-            .or_else(|| self.outside("colInd", self.col_indices, self.cols));
-        if let Some(text) = fault {
-            return Err(Error::invalid(matrix, text));
-        }
-        Ok(())
+        self.check(matrix, "rowInd", self.row_indices, self.rows)?;
+        self.check(matrix, "colInd", self.col_indices, self.cols)
     }
 }
 

@@ -12,6 +12,8 @@ pub mod fingerprint;
 pub(crate) mod testing;
 pub mod tiles;
 
+use std::fmt::Display;
+
 use crate::error::{refuse_if, Error, Result};
 use crate::memory::pool;
 use crate::types::{Address, DataType, Format, Index, IndexBase, IndexType, Operation};
@@ -285,6 +287,13 @@ pub(crate) fn first_outside<J: Index>(indices: &[J], base: i64, extent: usize) -
         }
         chunk.iter().position(|&index| !inside(index)).map(|inner| at * LOOK + inner)
     })
+}
+
+/// Returns the error for an element of a pattern's array. Positions count from 0, as in C; where indices count
+/// from 1, as in Fortran, the text says so.
+pub(crate) fn fault(matrix: &str, array: &str, at: impl Display, base: i64, what: impl Display) -> Error {
+    let counting = if base == 0 { "" } else { " (positions count from 0)" };
+    Error::invalid(matrix, format!("{array}[{at}] {what}{counting}"))
 }
 
 /// Returns the `NOT_SUPPORTED` error for a function that needs the user's arrays, which a matrix in tiles has

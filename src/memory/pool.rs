@@ -8,7 +8,7 @@
 //! A program may request another number of threads at any time ([`set_wanted`]). Each number that was in use
 //! has threads of its own, which sleep while another number is in use: a running call keeps its threads.
 
-use std::io;
+use std::io::{self, Write};
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -189,6 +189,8 @@ pub fn take_warning() -> Option<String> {
 /// is wanted, `None` where not even two can be created.
 fn make_pool((wanted, warning): (usize, Option<String>), failed_before: bool) -> Option<Option<ThreadPool>> {
     if let Some(warning) = warning.filter(|_| !failed_before) {
+        // A user's mistake, which a program without a logger would hide; one without stderr cannot be told.
+        let _ = io::stderr().write_all(format!("tarsia: {warning}\n").as_bytes());
         warn(warning);
     }
     let mut threads = wanted;

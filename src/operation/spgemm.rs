@@ -239,6 +239,9 @@ fn tiles_of(contents: [Option<Contents>; 2]) -> TileFactors {
     contents.map(|contents| contents.map(|contents| contents.tiles))
 }
 
+/// End of the reason of `hash` where tiles would be faster.
+const NO_ROOM: &str = "; tile would be faster, but its memory is missing";
+
 impl Planned<Spgemm> {
     /// Sets the A and B that are in tiles.
     pub fn with_tiles(mut self, tiles: [Option<Arc<TileMatrix>>; 2]) -> Self {
@@ -274,8 +277,14 @@ impl Planned<Spgemm> {
         let machine = backend.machine();
         let amortized = analysis.amortized(&self.problem.a, self.problem.op_a);
         let execute = roofline::products_seconds(machine, self.products_by_shape());
-        let inspects = settings.effort != Effort::Quick && amortized.may_inspect_spgemm(execute);
-        let Some(mut tile) = tile.filter(|_| inspects) else {
+        let unlooked = match (&tile, settings.effort) {
+            (None, _) => Some("the only candidate"),
+            (_, Effort::Quick) => Some("effort QUICK looks at no other"),
+            _ if !amortized.may_inspect_spgemm(execute) => Some("too few executes to look at tiles"),
+            _ => None,
+        };
+        let Some(mut tile) = tile.filter(|_| unlooked.is_none()) else {
+            choice.reason.extend(unlooked.iter().flat_map(|why| ["; ", why]));
             return Ok((build(&choice, None)?, choice));
         };
         // Tiles take more memory: if it is missing, the other algorithm is used.
@@ -290,6 +299,7 @@ impl Planned<Spgemm> {
                 tile.reason.push_str(&format!("; hash is predicted to take {gain:.1} times as long"));
                 return Ok((executor, tile));
             }
+            choice.reason.push_str(NO_ROOM);
             return Ok((build(&choice, None)?, choice));
         }
         let mut executor = build(&choice, inspection)?;
@@ -297,12 +307,17 @@ impl Planned<Spgemm> {
         // The gain is unknown here, so the most optimistic one is assumed.
         let may_gain = gain.is_none() && amortized.takes_tiles(execute, f64::INFINITY);
         let suits = if may_gain { executor.suits_tiles(cx)? } else { None };
-        if let Some(of_pair) = suits {
-            if let Some(tiles) = if_it_fits(build(&tile, None))? {
+        let Some(of_pair) = suits else {
+            choice.reason.push_str("; tile is not expected to pay");
+            return Ok((executor, choice));
+        };
+        match if_it_fits(build(&tile, None))? {
+            Some(tiles) => {
                 (executor, choice) = (tiles, tile);
                 let more = format!("; two tiles that meet have {of_pair:.0} products in the mean");
                 choice.reason.push_str(&more);
             }
+            None => choice.reason.push_str(NO_ROOM),
         }
         Ok((executor, choice))
     }

@@ -22,7 +22,7 @@ use crate::memory::in_flight::{InFlight, Pending};
 use crate::memory::{Allocator, Block, Context, Workspace};
 use crate::operation::{self, Analysis, Operation, Planned, Report, Task};
 use crate::reorder::KeptOrder;
-use crate::select::Choice;
+use crate::select::{self, Choice};
 use crate::settings::Settings;
 use crate::types::{Address, Effort, Format, LogLevel, OpKind};
 
@@ -243,8 +243,8 @@ impl Plan {
         unfinished.lock = None;
         warn();
         handle.log(LogLevel::Info, || {
-            let (op, seconds) = (self.kind().short(), report.analysis_seconds);
-            format!("{op} analyzed in {seconds:.3e} s: {}", report.reason)
+            let (op, time) = (self.kind().short(), select::duration(report.analysis_seconds));
+            format!("{op} analyzed in {time}: {}", report.reason)
         });
         std::mem::forget(unfinished);
         Ok(())

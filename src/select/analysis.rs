@@ -13,7 +13,7 @@
 //! over arrays; the start, which is launches and waits, is the same.
 
 use super::roofline::Machine;
-use super::{Choice, Source};
+use super::{duration, Choice, Source};
 use crate::algorithm::Algorithm;
 use crate::matrix::SparseMatrix;
 use crate::types::{Effort, Operation, Reorder};
@@ -287,7 +287,8 @@ impl Amortized {
                 totals.push((name, self.total(choice, choice.predicted_seconds)));
             }
         }
-        let all: Vec<_> = totals.iter().map(|(name, seconds)| format!("{name} {seconds:.1e} s")).collect();
+        let all: Vec<_> =
+            totals.iter().map(|(name, seconds)| format!("{name} {}", duration(*seconds))).collect();
         format!("; with analysis: {}", all.join(", "))
     }
 
@@ -297,8 +298,11 @@ impl Amortized {
             let (analysis, execute) = (self.analysis(choice), choice.predicted_seconds);
             let s = if self.executes == 1 { "" } else { "s" };
             choice.reason = format!(
-                "for {} execute{s} of {execute:.2e} s and an analysis of {analysis:.2e} s: {}",
-                self.executes, choice.reason
+                "for {} execute{s} of {} and an analysis of {}: {}",
+                self.executes,
+                duration(execute),
+                duration(analysis),
+                choice.reason
             );
         }
     }

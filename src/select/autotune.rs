@@ -1,7 +1,7 @@
 //! Effort TUNED: builds the best candidates of the cost model, times them and keeps the fastest. Timing is
 //! not reproducible, so deterministic mode refuses it.
 
-use super::Choice;
+use super::{duration, Choice};
 use crate::error::{Result, Status};
 use crate::types::Effort;
 
@@ -55,7 +55,7 @@ fn fastest<E>(
             true => format!(" in the order {}", choice.method.reorder().c_name()),
             false => String::new(),
         };
-        measured.push(format!("{}{order} {seconds:.3e} s", choice.describe()));
+        measured.push(format!("{}{order} {}", choice.describe(), duration(seconds)));
         if best.as_ref().is_none_or(|(_, _, least)| seconds < *least) {
             choice.predicted_seconds = seconds;
             best = Some((executor, choice, seconds));
@@ -109,7 +109,8 @@ mod tests {
         let (choice, timed) = taken(Effort::Tuned, 3, &[]).unwrap();
         assert_eq!((choice.algorithm(), &timed[..]), (Algorithm::Smat, &ALL[..3]));
         assert_eq!(choice.predicted_seconds, 1.0 / 3.0);
-        assert!(choice.reason.starts_with("smat timed: ") && choice.reason.matches(" s").count() >= 3);
+        assert!(choice.reason.starts_with("smat timed: ") && choice.reason.contains(" 500.0 ms, "));
+        assert_eq!(choice.reason.split(", ").count(), 3, "{}", choice.reason);
         let (choice, timed) = taken(Effort::Default, 3, &[]).unwrap();
         assert_eq!((choice.algorithm(), timed.len()), (Algorithm::Row, 0));
     }

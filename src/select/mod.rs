@@ -292,10 +292,21 @@ fn admitted(is_admitted: bool, choice: &Choice) -> Result<()> {
     Err(Error::invalid("buffer", format!("its decisions are {name} on {layout}, which the plan cannot take")))
 }
 
+/// Bytes of the unit of reasons.
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Formats a time for a reason, such as `3.2 µs`, `12.5 ms`, `2.0 s`.
+pub fn duration(seconds: f64) -> String {
+    match seconds {
+        ..1e-2 => format!("{:.1} µs", seconds * 1e6),
+        ..1.0 => format!("{:.1} ms", seconds * 1e3),
+        _ => format!("{seconds:.1} s"),
+    }
+}
+
 /// Writes the reason of each choice where only shapes are known.
 fn explain_by_shapes(choices: &mut [Choice], effort: Effort, is_named: bool, more: &str) {
-    let best = choices.iter().map(|choice| choice.predicted_seconds).fold(f64::INFINITY, f64::min);
-    let count = choices.len();
+    let (all, count) = (described(choices), choices.len());
     for choice in choices {
         let (name, layout) = (choice.algorithm().name(), choice.describe());
         choice.reason = if effort == Effort::Quick && choice.a == Source::InPlace {
@@ -305,8 +316,7 @@ fn explain_by_shapes(choices: &mut [Choice], effort: Effort, is_named: bool, mor
         } else if count == 1 {
             format!("{name} on {layout}: the only candidate for this format and op")
         } else {
-            let (seconds, ratio) = (choice.predicted_seconds, choice.predicted_seconds / best);
-            format!("{name} on {layout}: predicted {seconds:.3e} s, {ratio:.2} of the best candidate's{more}")
+            format!("{name} on {layout}: predicted {all}{more}")
         };
     }
 }
@@ -354,10 +364,10 @@ pub fn spmv_times(
         for choice in &mut choices {
             let known = bounds.iter().find(|known| (known.0, known.1) == (choice.algorithm(), choice.a));
             choice.reason = format!(
-                "{} on {}: {:.1} MB, bound by {}; predicted {all}; {numbers}",
+                "{} on {}: {:.1} MiB, bound by {}; predicted {all}; {numbers}",
                 choice.algorithm().name(),
                 choice.describe(),
-                choice.bytes / 1e6,
+                choice.bytes / MIB,
                 known.map_or("", |known| known.2.describe())
             );
         }
@@ -494,10 +504,10 @@ pub fn spmm(
         for choice in &mut choices {
             choice.method = method(problem, settings, choice.algorithm(), found.clone(), ratios);
             choice.reason = format!(
-                "{} on {}: {:.1} MB; predicted {all}; {numbers}",
+                "{} on {}: {:.1} MiB; predicted {all}; {numbers}",
                 choice.algorithm().name(),
                 choice.describe(),
-                choice.bytes / 1e6
+                choice.bytes / MIB
             );
         }
         return Ok(choices);

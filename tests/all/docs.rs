@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::abi::tools::{has, run, Compiler, Programs};
+use crate::abi::tools::{has, library, run, Compiler, Programs};
 use crate::common::{root, skip};
 use crate::examples::Tree;
 
@@ -146,7 +146,7 @@ fn pages_are_found() {
 
 /// The languages of blocks, each of which has a test here. `text` is for what no tool reads: messages, formulas,
 /// pictures, and sketches of what does not exist.
-const LANGUAGES: [&str; 6] = ["c", "cpp", "fortran", "cmake", "sh", "text"];
+const LANGUAGES: [&str; 7] = ["c", "cpp", "fortran", "python", "cmake", "sh", "text"];
 
 #[test]
 fn languages_have_tests() {
@@ -165,7 +165,8 @@ fn said<'a>(source: &'a str, print: &str, comment: &str) -> Vec<&'a str> {
 }
 
 /// Programs of the pages compile without warnings and run; a print of numbers prints what the comment behind it
-/// says, or a program all that is in the block of text behind it. C must be there; C++ and Fortran are skipped where their compilers are missing.
+/// says, or a program all that is in the block of text behind it. C must be there; other languages are skipped where their
+/// compilers, or python3, are missing.
 #[test]
 fn programs_do_what_they_say() {
     let programs = Programs::new();
@@ -178,6 +179,7 @@ fn programs_do_what_they_say() {
                 "c" => ("c", "printf(\"%g", "/* "),
                 "cpp" => ("cpp", "std::printf(\"%g", "// "),
                 "fortran" => ("f90", "print *", "! "),
+                "python" => ("py", "print(", "# "),
                 _ => continue,
             };
             let name = format!("{}_{number}", path.file_stem().unwrap().to_str().unwrap());
@@ -186,6 +188,8 @@ fn programs_do_what_they_say() {
             let compiled = match language {
                 "c" => programs.compile(Compiler::C, &name, &file, &["-std=c11"]),
                 "cpp" => programs.compile(Compiler::Cpp, &name, &file, &["-std=c++17"]),
+                "python" if has("python3") => Ok(()),
+                "python" => Err("no python3".to_string()),
                 _ => crate::fortran::compile_file(&programs, &name, &file),
             };
             if let Err(missing) = compiled {
@@ -193,7 +197,10 @@ fn programs_do_what_they_say() {
                 skip(format!("a {language} program of {}: {missing}", path.display()));
                 continue;
             }
-            let printed = programs.run(&name, |command| command);
+            let printed = match language {
+                "python" => run("python3", |command| command.arg(&file).arg(library())),
+                _ => programs.run(&name, |command| command),
+            };
             let mut expected = said(source, print, comment).join("\n");
             if let (true, Some(("text", next))) = (expected.is_empty(), blocks.get(number + 1)) {
                 expected.clone_from(next);
@@ -217,13 +224,16 @@ fn said_output_is_found() {
     assert_eq!(said("print *, y ! 4 5\n", "print *", "! "), ["4 5"]);
 }
 
-/// Writes the programs of a page into a folder, as `first` with the ending of each language, or CMakeLists.txt.
+/// Writes the programs of a page into a folder, as `first` with the ending of each language, or CMakeLists.txt; a
+/// second one in C is `spmm.c`.
 fn write_programs(page: &str, folder: &Path) {
     for (language, block) in split(page).0 {
         let name = match language {
+            "c" if folder.join("first.c").exists() => "spmm.c",
             "c" => "first.c",
             "cpp" => "first.cpp",
             "fortran" => "first.f90",
+            "python" => "first.py",
             "cmake" => "CMakeLists.txt",
             _ => continue,
         };
@@ -275,7 +285,8 @@ fn commands_build_the_programs() {
     let text = page("docs/first-steps.md");
     write_programs(&text, &first);
     assert!(run_commands(&text, "/opt/tarsia", &installed, &first) >= 2, "commands are lost");
-    assert!(first.join("first").exists(), "no command makes the program");
+    let made = ["first", "spmm"].map(|name| first.join(name).exists());
+    assert_eq!(made, [true; 2], "no command makes a program");
 
     let text = page("c_examples/README.md");
     let by_hand = text.split("\n## ").find(|part| part.starts_with("Compile by hand")).unwrap();

@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use flate2::write::GzEncoder;
 use flate2::Compression;
 
@@ -32,21 +33,24 @@ Formats:
   bin     the form of the comparison matrices' generator: i64 rows, columns, entries; i32 row
           offsets; i32 columns; no values
 
-Values (--values):
+A name that ends in ~ is that of a stand-in, which imitates a well-known matrix in size and structure
+and is not that matrix. The ~ may be left out here; in files' names and in tables it is there.
+
+Values (--values; without a KIND the Laplacian of grids, random ones of all others):
   random     seeded, uniform in [-1, 1), with full mantissas
   laplacian  of grids only: the discrete Laplacian -Δ, times h², with Dirichlet boundary: the number of
              neighbours of an inner point on the diagonal, -1 for each neighbour. Grids are the kinds
              poisson5, poisson7 and poisson27, these in another order (/shuffled, /window), and of the
              list hpcg128, poisson160, plate, shuffled27 and windowed7
 
-`tarsia demo` reads mtx and mtx.gz, `tarsia bench` all four.
+`tarsia demo`, `inspect` and `bench` read all four.
 
 Exit code: 0; 2 if a matrix could not be made or written.
 
 Examples:
   tarsia generate --list
-  tarsia generate cant poisson7:64 --values
-  tarsia generate poisson7:64 --values=laplacian
+  tarsia generate cant~ poisson7:64 --values
+  tarsia generate poisson7:64 --values=random --seed 7
   tarsia generate comparison --format bin --out matrices";
 
 /// Arguments of `tarsia generate`.
@@ -65,9 +69,9 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// Write values, too; without a KIND random ones
+    /// Write values, too; without a KIND the Laplacian of grids, random ones of others
     #[arg(long, value_enum, value_name = "KIND", num_args = 0..=1, require_equals = true,
-          default_missing_value = "random")]
+          default_missing_value = "natural")]
     values: Option<Values>,
 
     /// Seed of random values [default: 1]
@@ -85,6 +89,8 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Values {
+    /// The discrete Laplacian of grids, random ones of others
+    Natural,
     /// Seeded, in [-1, 1), with full mantissas
     Random,
     /// The discrete Laplacian, of grids only
@@ -95,8 +101,18 @@ impl Values {
     /// Returns the name of these values in the option --values.
     fn name(self) -> &'static str {
         match self {
+            Self::Natural => "natural",
             Self::Random => "random",
             Self::Laplacian => "laplacian",
+        }
+    }
+
+    /// Returns whether the matrix of this name gets the discrete Laplacian.
+    fn are_laplacian(self, name: &str) -> bool {
+        match self {
+            Self::Natural => gallery::is_grid(name),
+            Self::Random => false,
+            Self::Laplacian => true,
         }
     }
 }
@@ -184,7 +200,7 @@ const PRUNED: [&str; 18] = [
     "columns:4096x16384:0.95:1",
 ];
 
-/// Expands parts of the list into the names of their matrices.
+/// Expands parts of the list into the names of their matrices, and puts the mark behind those of stand-ins.
 pub fn spelled_out(asked: &[String]) -> Vec<String> {
     let mut wanted = Vec::new();
     for name in asked {
@@ -197,7 +213,7 @@ pub fn spelled_out(asked: &[String]) -> Vec<String> {
                 continue;
             }
             _ => {
-                wanted.push(name.clone());
+                wanted.push(gallery::find(name).map_or(name.as_str(), |entry| entry.name).to_string());
                 continue;
             }
         };
@@ -212,8 +228,8 @@ fn files(args: &Args) -> Result<Vec<Target>> {
     let mut wanted = spelled_out(&args.names);
     // Finds unknown names early; a name with arguments is checked when its matrix is made.
     for name in &wanted {
-        if !name.contains(':') && names().iter().all(|entry| entry.name != name) {
-            let is_values = [Values::Random, Values::Laplacian].iter().any(|values| values.name() == name);
+        if !name.contains(':') && gallery::find(name).is_none() {
+            let is_values = Values::value_variants().iter().any(|values| values.name() == name);
             let more = match is_values && args.values.is_some() {
                 true => format!("; --values={name}, in one word, asks for such values"),
                 false => String::new(),
@@ -221,10 +237,11 @@ fn files(args: &Args) -> Result<Vec<Target>> {
             return Err(format!("no matrix is called '{name}'; --list shows the names{more}").into());
         }
     }
+    let is_laplacian = |values: Values| wanted.iter().all(|name| values.are_laplacian(name));
+    if args.seed.is_some() && args.values.is_some_and(is_laplacian) {
+        return Err("--seed: the values of a Laplacian are not random; --values=random asks for such".into());
+    }
     if args.values == Some(Values::Laplacian) {
-        if args.seed.is_some() {
-            return Err("--seed: the values of a Laplacian are not random".into());
-        }
         // Checked before any file is written.
         if let Some(name) = wanted.iter().find(|name| !gallery::is_grid(name)) {
             return Err(format!("--values=laplacian: {name} is no grid, so it has no Laplacian").into());
@@ -236,7 +253,7 @@ fn files(args: &Args) -> Result<Vec<Target>> {
     }
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from("."));
     let is_folder = out.is_dir() || out.to_string_lossy().ends_with(std::path::is_separator);
-    let is_file = wanted.len() == 1 && wanted == args.names && !is_folder;
+    let is_file = wanted.len() == 1 && !is_folder;
     let format = match (args.format, is_file) {
         (Some(format), _) => format,
         (None, false) => Format::Market,
@@ -261,7 +278,7 @@ fn files(args: &Args) -> Result<Vec<Target>> {
 
 /// Returns the name for use in a file's name: colons are not allowed in file names everywhere.
 fn file_stem(name: &str) -> String {
-    name.replace(|c: char| !c.is_ascii_alphanumeric() && !"_.-".contains(c), "_")
+    name.replace(|c: char| !c.is_ascii_alphanumeric() && !"_.-~".contains(c), "_")
 }
 
 fn exists(path: &Path) -> Box<dyn std::error::Error> {
@@ -277,8 +294,8 @@ fn make(target: &Target, args: &Args) -> Result<()> {
     let file = open(path, args.force)?;
     let valued = |pattern| match args.values {
         None => Ok(GeneratedMatrix::Pattern(pattern)),
-        Some(Values::Random) => with_values(pattern, args.seed.unwrap_or(1)).map(GeneratedMatrix::Real),
-        Some(Values::Laplacian) => laplacian(name, pattern).map(GeneratedMatrix::Real),
+        Some(values) if values.are_laplacian(name) => laplacian(name, pattern).map(GeneratedMatrix::Real),
+        Some(_) => with_values(pattern, args.seed.unwrap_or(1)).map(GeneratedMatrix::Real),
     };
     let write = || write(file, &valued(matrix)?, *format);
     step(&format!("writing {}", path.display()), write).map_err(|error| {

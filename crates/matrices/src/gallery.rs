@@ -43,7 +43,7 @@ mod rmat;
 mod tests;
 mod transform;
 
-pub use catalogue::{named, names, Named, Set};
+pub use catalogue::{find, name_in_table, named, names, Named, Set, STAND_IN};
 pub use elasticity::{elasticity, elasticity_element, elasticity_load, Load};
 pub use grids::{arrow, band, hex_mesh, lattice4, markov_triangle, wilson, Reach};
 pub use kinds::{by_name, changes, kinds};

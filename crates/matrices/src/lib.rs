@@ -6,11 +6,13 @@
 //! - [`owned`]: a CSR matrix that owns its arrays, and [`MatrixError`](owned::MatrixError)
 //! - [`market`]: Matrix Market files
 //! - [`packed`]: compact binary files
+//! - [`file`]: files of any of these forms
 //! - [`gallery`]: matrices of known structures, the same on every machine
 //! - [`SplitMix64`]: the generator of pseudo-random numbers, which the tests use too
 
 #![deny(unsafe_code)]
 
+pub mod file;
 pub mod gallery;
 pub mod market;
 pub mod owned;

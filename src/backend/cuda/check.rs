@@ -8,9 +8,9 @@ use super::launch::launch;
 use super::memory::{self, Readback};
 use super::operand::{RowStats, Rows, Widths};
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::matrix::compressed::{self, Compressed, Names};
-use crate::matrix::{no_arrays, Coo, SparseArrays, SparseMatrix, Structure};
+use crate::matrix::{fault, no_arrays, Coo, SparseArrays, SparseMatrix, Structure};
 use crate::memory::Context;
 use crate::select::grids;
 use crate::types::{Address, IndexType, Operation};
@@ -220,8 +220,7 @@ fn compressed(
         return Ok(PatternReport::EMPTY);
     }
     let base = i64::from(m.base.code());
-    let fault =
-        |array: &str, at: i64, what: String| Err(Error::invalid(name, format!("{array}[{at}] {what}")));
+    let fault = |array: &str, at: i64, what: String| Err(fault(name, array, at, base, what));
     let found = words[word::FIRST_OFFSET] as i64;
     if found != base {
         return fault(names.offsets, 0, format!("= {found}, expected the index base {base}"));
@@ -267,7 +266,7 @@ fn coordinates(cx: &Context, m: &Coo, op: Operation, name: &str, words: &[u64]) 
     for (array, address, extent, word) in [rows, cols] {
         if let Some(at) = first(words[word]) {
             let (index, most) = (element(cx, address, m.index_type, at)?, extent - 1 + base);
-            return Err(Error::invalid(name, format!("{array}[{at}] = {index} is outside [{base}, {most}]")));
+            return Err(fault(name, array, at, base, format!("= {index} is outside [{base}, {most}]")));
         }
     }
     Ok(PatternReport {

@@ -5,8 +5,8 @@ use bytemuck::{Pod, Zeroable};
 
 use super::arrays::{Indices, Values};
 use super::number::{stored, Number};
-use crate::error::{Error, Result};
-use crate::matrix::{no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix, Structure};
+use crate::error::Result;
+use crate::matrix::{fault, no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix, Structure};
 use crate::memory::{Buffer, Context};
 use crate::types::{Address, IndexBase, Operation, Order};
 
@@ -156,7 +156,7 @@ fn read_compressed(
     let base = i64::from(m.base.code());
     let fault = |at: usize, expected: String| {
         let found = offsets.get(at);
-        Err(Error::invalid(name, format!("{offsets_name}[{at}] = {found}, expected {expected}")))
+        Err(fault(name, offsets_name, at, base, format!("= {found}, expected {expected}")))
     };
     if offsets.get(0) != base {
         return fault(0, format!("the index base {base}"));
@@ -212,7 +212,7 @@ fn index(
     let (first, found) = (i64::from(base.code()), indices.get(at));
     if found < first || found - first >= extent {
         let last = extent - 1 + first;
-        return Err(Error::invalid(name, format!("{array}[{at}] = {found} is outside [{first}, {last}]")));
+        return Err(fault(name, array, at, first, format!("= {found} is outside [{first}, {last}]")));
     }
     Ok((found - first) as usize)
 }

@@ -43,13 +43,10 @@ static_assert(isMoveOnly<tarsia::SpMVPlan> && isMoveOnly<tarsia::SpMMPlan> &&
 static_assert(!std::is_constructible_v<tarsia::Plan, tarsia::SpMVPlan> &&
               !std::is_constructible_v<tarsia::AnyDenseVector, tarsia::DenseVector>);
 
-// There are no descriptors of temporaries, which would dangle.
+// Descriptors of names and of views; those of temporaries are refused with a sentence (cpp.rs).
 using Vector = std::vector<double>;
 static_assert(std::is_constructible_v<tarsia::DenseVector, Vector &>);
-static_assert(!std::is_constructible_v<tarsia::DenseVector, Vector>);
-static_assert(!std::is_constructible_v<tarsia::ConstDenseVector, tarsia::DeviceBuffer<double>>);
 static_assert(std::is_constructible_v<tarsia::DenseVector, tarsia::span<double>>);
-static_assert(!std::is_constructible_v<tarsia::DenseMatrix, int, int, Vector, tarsiaOrder_t>);
 static_assert(std::is_constructible_v<tarsia::DenseMatrix, int, int, Vector &, tarsiaOrder_t>);
 
 // A ConstDenseVector cannot be y.

@@ -367,17 +367,18 @@ contains
         integer(c_int64_t) :: ld, found_rows
 
         call refused(tarsiaCreateCsr(object, m, n, offsets, columns, values(1:6:2), &
-            TARSIA_INDEX_BASE_ONE), object, "values with gaps")
+            TARSIA_INDEX_BASE_ONE), object, "values: it is not contiguous")
         call refused(tarsiaCreateCsr(object, m, n, offsets, columns, values(1:2), &
-            TARSIA_INDEX_BASE_ONE), object, "too few values")
+            TARSIA_INDEX_BASE_ONE), object, "colInd: has the size 3, expected size(values) = 2")
         call refused(tarsiaCreateCsr(object, 3_c_int64_t, n, offsets, columns, values(1:3), &
-            TARSIA_INDEX_BASE_ONE), object, "too few offsets")
+            TARSIA_INDEX_BASE_ONE), object, "rowOffsets: has the size 3, expected rows + 1 = 4")
         call refused(tarsiaCreateCsc(object, m, m, column_offsets, row_indices, values(1:3), &
-            TARSIA_INDEX_BASE_ONE), object, "too many offsets")
+            TARSIA_INDEX_BASE_ONE), object, "colOffsets: has the size 4, expected cols + 1 = 3")
         call refused(tarsiaCreateCoo(object, m, n, rows(1:2), columns, values(1:3), &
-            TARSIA_INDEX_BASE_ONE), object, "too few rows")
-        call refused(tarsiaCreateDnVec(object, values(1:6:2)), object, "a vector with gaps")
-        call refused(tarsiaCreateDnMat(object, wide(1:2, :)), object, "a matrix with gaps")
+            TARSIA_INDEX_BASE_ONE), object, "rowInd: has the size 2, expected size(values) = 3")
+        call refused(tarsiaCreateDnVec(object, values(1:6:2)), object, "values: it is not contiguous")
+        call refused(tarsiaCreateDnMat(object, wide(1:2, :)), object, "values: it is not contiguous")
+        call later_refusals()
         ! A part of the rows is described by its number of rows.
         call check(tarsiaCreateDnMat(object, wide, rows=2_c_int64_t), "two of four rows")
         call check(tarsiaDnMatGet(object, rows=found_rows, ld=ld), "tarsiaDnMatGet")
@@ -385,13 +386,34 @@ contains
         call check(tarsiaDestroyDnMat(object), "two of four rows")
     end subroutine refusals
 
-    subroutine refused(status, object, what)
+    subroutine refused(status, object, why)
         integer(c_int), intent(in) :: status
         type(c_ptr), intent(in) :: object
-        character(len=*), intent(in) :: what
+        character(len=*), intent(in) :: why
 
-        call expect(status == TARSIA_STATUS_INVALID_VALUE .and. .not. c_associated(object), what)
+        call expect(status == TARSIA_STATUS_INVALID_VALUE .and. .not. c_associated(object), why)
+        call expect(index(tarsiaLastMessage(), why) == 1, tarsiaLastMessage())
     end subroutine refused
+
+    ! The text is that of the last failure, whoever refused the call.
+    subroutine later_refusals()
+        real(c_double), target :: values(3) = 1
+        integer(c_int32_t), target :: outside(3) = [1, 4, 2]
+        integer(c_int) :: sorted, unique
+        type(c_ptr) :: object
+
+        call expect(tarsiaSetPlanCache(handle, "") == TARSIA_STATUS_INVALID_VALUE, "an empty path")
+        call expect(index(tarsiaLastMessage(), "folder") > 0, "the library's text")
+        call refused(tarsiaCreateDnVec(object, values(1:3:2)), object, "values: it is not contiguous")
+        call expect(tarsiaSetPlanCache(handle, "") == TARSIA_STATUS_INVALID_VALUE, "an empty path")
+        call expect(index(tarsiaLastMessage(), "folder") > 0, "the same text of the library again")
+        ! Positions count from 0 in a text, which says so.
+        call check(tarsiaCreateCsr(object, m, n, offsets, outside, values, TARSIA_INDEX_BASE_ONE), "outside")
+        call expect(tarsiaCheckSpMat(handle, object, sorted, unique) == TARSIA_STATUS_INVALID_VALUE, "outside")
+        call expect(index(tarsiaLastMessage(), "colInd[1] = 4 is outside [1, 3] (positions count from 0)") > 0, &
+            tarsiaLastMessage())
+        call check(tarsiaDestroySpMat(object), "outside")
+    end subroutine later_refusals
 
     ! A path is a string, with blanks at its end or without.
     subroutine folder_of_plans()

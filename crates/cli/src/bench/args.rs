@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use matrices::gallery::names;
+use matrices::gallery;
 use tarsia::facade::{
     Algorithm, BackendKind, Effort, IndexType, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
@@ -35,7 +35,8 @@ R·(A·P) make the next level's A: first A·P, then R times that, with R = Pᵀ 
 before anything is timed. A folder NAME has A0, P0, A1, P1, … (a file each; its kind as above), and the
 lines are of matrix NAME/level0/A*P, NAME/level0/R*AP, … scripts/galerkin_hierarchies.py writes such folders.
 
-The table (--out, else stdout), tab-separated:
+Each result is a line on stderr: operation, precision, columns of B, matrix, implementation, algorithm, time,
+rate. The table (--out FILE; else stdout, unless that and stderr are a terminal), tab-separated:
   op precision N matrix rows nnz impl alg median_us gflops floor_us analysis_ms max_rel_err note
   peak_bytes analysis_executes device driver date commit
   op           spmv, spmm, spgemm; copy: a gigabyte read and written; empty: a launch, or a
@@ -87,7 +88,7 @@ Exit code: 0; 1 if a result of the library is wrong or a case of it failed (no m
 that supports it, is no failure); 2 if the benchmark could not run.
 
 Examples:
-  tarsia bench cant.bin --op spmv --types f64,f32
+  tarsia bench matrix.mtx --op spmv --types f64,f32
   tarsia bench --gallery comparison --against cusparse --out mine.tsv --bar bar.tsv --reproduces h100.tsv --plot plots
   tarsia bench --gallery all --against cusparse --out mine.tsv --append --time-limit 500
   tarsia bench --gallery pruned --op spmm --n 32,128,512,4096 --ops n,t --alg dense --against cublas --out layers.tsv
@@ -95,7 +96,7 @@ Examples:
   tarsia bench --pair A.tsm B.tsm --pair B.tsm C.tsm --op spgemm --types f64
   tarsia bench --gallery comparison --op spmm --types f32 --n 512 --orders col --alg csr --reorder all --out orders.tsv
   tarsia bench --gallery comparison --op spmm --once --paired --against cusparse --library cuda-12/libcusparse.so.12 --library cuda-13/libcusparse.so.12 --out pairs.tsv
-  tarsia bench cant.bin --op spmm --orders row,col --ops-b n,t --indices 32,64 --against cusparse
+  tarsia bench matrix.mtx --op spmm --orders row,col --ops-b n,t --indices 32,64 --against cusparse
   tarsia bench --results mine.tsv more.tsv --bar bar.tsv
   tarsia bench --results mine.tsv --table h100.tsv --impl cusparse --table-alg DEFAULT-nopre";
 
@@ -226,13 +227,17 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub time_limit: Option<u64>,
 
-    /// Write the table here instead of stdout
+    /// Write the table here instead of stdout; a file that exists is an error without --append or --overwrite
     #[arg(long, value_name = "TSV")]
     pub out: Option<PathBuf>,
 
     /// Continue the table of --out: cases that it has are not measured again
-    #[arg(long, requires = "out")]
+    #[arg(long, requires = "out", conflicts_with = "overwrite")]
     pub append: bool,
+
+    /// Replace the file of --out
+    #[arg(long, requires = "out")]
+    overwrite: bool,
 
     /// Commit of the program, for the table
     #[arg(long, value_name = "ID")]
@@ -478,9 +483,16 @@ impl Args {
             Op::Spgemm => spgemm_alg(name).is_some(),
         };
         let is_unknown = |name: &&String| *name != NO_ALG && !self.op.iter().any(|op| known(op, name));
-        match self.alg.iter().find(is_unknown) {
-            Some(name) => Err(format!("--alg: none of the operations has an algorithm '{name}'").into()),
-            None => Ok(()),
+        if let Some(name) = self.alg.iter().find(is_unknown) {
+            return Err(format!("--alg: none of the operations has an algorithm '{name}'").into());
+        }
+        match &self.out {
+            Some(path) if path.is_file() && !self.append && !self.overwrite => Err(format!(
+                "--out {}: exists; --append goes on with its table, --overwrite replaces it",
+                path.display()
+            )
+            .into()),
+            _ => Ok(()),
         }
     }
 
@@ -507,9 +519,8 @@ impl Args {
     /// measured.
     pub fn gallery(&self) -> Result<Vec<String>> {
         let wanted = spelled_out(&self.gallery);
-        // A name with parameters is checked when its matrix is made.
-        let is_known = |name: &str| name.contains(':') || names().iter().any(|matrix| matrix.name == name);
-        match wanted.iter().find(|name| !is_known(name)) {
+        // The parameters of a name are checked when its matrix is made.
+        match wanted.iter().find(|name| !name.contains(':') && gallery::find(name).is_none()) {
             Some(name) => {
                 Err(format!("--gallery: no matrix '{name}'; `tarsia generate --list` has them").into())
             }

@@ -52,7 +52,7 @@ use self::cases::{done, Bench};
 use self::compare::{summary, with_new_values, Reference};
 use self::machine::Machines;
 use self::pairs::{Hierarchy, Pair};
-use self::report::{Row, Table, Writer};
+use self::report::{is_on_terminal, Row, Table, Writer};
 use self::reproduce::{Earlier, Factors};
 use self::runs::Setting;
 use self::vendor::{cublas::Cublas, cusparse::Libraries, mkl::Mkl, Nobody, Vendor};
@@ -82,9 +82,9 @@ fn is_declined(error: &(dyn Error + 'static)) -> bool {
 pub fn run(args: &Args) -> Result<bool> {
     args.check()?;
     args.gallery()?;
+    args.files_exist()?;
     // The tables for comparison are read before hours of measuring.
     let others = Others::read(args)?;
-    args.files_exist()?;
     let hierarchies =
         args.hierarchy.iter().map(|folder| Hierarchy::find(folder)).collect::<Result<Vec<_>>>()?;
     let (rows, passed) = if args.results.is_empty() {
@@ -102,6 +102,9 @@ pub fn run(args: &Args) -> Result<bool> {
         for path in plots::draw(&rows, &others.reference(&rows), folder, args.plot_format)? {
             said += &format!("{}\n", path.display());
         }
+    }
+    if args.table_on_stdout() && is_on_terminal() {
+        say("The table with all columns: --out FILE, or stdout into a pipe");
     }
     if args.table_on_stdout() {
         // Programs read the table from stdout, so nothing else goes there.

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
+
+use matrices::gallery::name_in_table;
 
 use crate::progress::aside;
 use crate::Result;
@@ -239,7 +241,7 @@ impl Row {
                 op: line.text("op")?.into(),
                 precision: line.text("precision")?.into(),
                 n: line.parse("N")?,
-                matrix: line.text("matrix")?.into(),
+                matrix: line.matrix()?,
                 rows: line.parse("rows")?,
                 nnz: line.parse("nnz")?,
             },
@@ -282,19 +284,26 @@ fn scientific(value: f64) -> String {
     }
 }
 
+/// Returns whether both stdout and stderr are seen on a terminal.
+pub fn is_on_terminal() -> bool {
+    std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
+}
+
 /// Writer of the table, which writes each result at once.
 pub struct Writer {
     out: Box<dyn Write>,
 }
 
 impl Writer {
-    /// Opens a file, or stdout, for a new table.
+    /// Opens a file, or stdout, for a new table. On a terminal there is none: the lines on stderr say the same
+    /// in columns for the eye, and those of the table would stand between them.
     pub fn new(path: Option<&Path>) -> Result<Self> {
         let mut out: Box<dyn Write> = match path {
             Some(path) => {
                 let file = fs::File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
                 Box::new(file)
             }
+            None if is_on_terminal() => Box::new(std::io::sink()),
             None => Box::new(std::io::stdout()),
         };
         writeln!(out, "{COLUMNS}")?;
@@ -402,10 +411,14 @@ impl<'a> Line<'a> {
         Ok(key)
     }
 
+    /// Returns the matrix' name, that of a stand-in with its mark.
+    fn matrix(&self) -> Result<String> {
+        Ok(name_in_table(self.text("matrix")?, self.optional("nnz").parse().ok()))
+    }
+
     /// Returns the case's key.
     pub fn key(&self) -> Result<Key> {
-        let texts = (self.text("op")?, self.text("precision")?, self.text("matrix")?);
-        Ok((texts.0.into(), texts.1.into(), self.parse("N")?, texts.2.into()))
+        Ok((self.text("op")?.into(), self.text("precision")?.into(), self.parse("N")?, self.matrix()?))
     }
 
     /// Returns the positive number of a column; for a case without a time, tables have an empty field or −1.
@@ -433,7 +446,7 @@ mod tests {
             op: "spmm".into(),
             precision: "f16".into(),
             n: 32,
-            matrix: "cant".into(),
+            matrix: "cant~".into(),
             rows: 62_451,
             nnz: 4_325_625,
         };

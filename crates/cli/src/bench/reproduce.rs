@@ -32,9 +32,11 @@ impl Earlier {
     pub fn new(table: &report::Table, column: &str) -> Result<Self> {
         let mut out = Earlier::default();
         table.each(|line| {
-            let is_bar = !line.optional("bar_impl").is_empty();
+            // A bar need not say whose its times are; then none of them can come out again.
+            let is_bar = line.text("bar_us").is_ok();
             let names = if is_bar { ("bar_impl", "bar_alg") } else { ("impl", "alg") };
-            let (implementation, in_name) = split_version(line.text(names.0)?);
+            let found = if is_bar { line.optional(names.0) } else { line.text(names.0)? };
+            let (implementation, in_name) = split_version(found);
             let column = if is_bar { column } else { "median_us" };
             // The bar's version belongs to its best time and to no other column.
             if !is_vendors(&implementation) || (is_bar && column != "bar_us") {

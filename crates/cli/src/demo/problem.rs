@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use matrices::file::read_file;
 use matrices::gallery::{self, Load};
-use matrices::market::{self, MarketField, MarketValues};
+use matrices::market::{MarketField, MarketValues};
 use matrices::owned::OwnedCsr;
 use matrices::SplitMix64;
 use num_complex::Complex64;
@@ -49,15 +50,15 @@ pub enum File {
     Complex(System<Complex64>),
 }
 
-/// Reads a Matrix Market file.
+/// Reads a file.
 pub fn read(path: &Path) -> Result<File> {
-    let matrix =
-        step(&format!("reading {}", path.display()), || run_in_pool(|| market::read_market_file(path)));
-    let matrix = matrix.map_err(|error| format!("{}: {error}", path.display()))?;
+    let read = || run_in_pool(|| read_file(path))?.into_values();
+    let matrix = step(&format!("reading {}", path.display()), read);
+    let (field, values) = matrix.map_err(|error| format!("{}: {error}", path.display()))?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let made_up_values = matrix.header.field == MarketField::Pattern;
+    let made_up_values = field == MarketField::Pattern;
     let limits = FILE_LIMITS;
-    Ok(match matrix.values {
+    Ok(match values {
         MarketValues::Real(mut a) => {
             if made_up_values {
                 make_up_values(&mut a);

@@ -19,7 +19,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use client::Session;
-use matrices::market::{read_market_file, MarketField, MarketValues};
+use matrices::file::{read_file, FileMatrix};
+use matrices::market::{MarketField, MarketSymmetry, MarketValues};
 use matrices::owned::OwnedCsr;
 use serde::Serialize;
 use tarsia::facade::{run_in_pool, BackendKind, Effort};
@@ -51,7 +52,7 @@ What is printed:
 
 The table of layouts is the cost model's, for a GPU (H100, caches flushed) and for a CPU, whatever
 this machine has: bytes of the matrix in each layout with x and y, and microseconds; the layout
-with the star is what effort default takes.
+with the star is what effort default takes. In a layout of narrow columns they are fewer than as CSR.
 
 With --explain the 24 features come last by which Mehrabi et al. (Learning sparse matrix row
 permutations for efficient SpMM on GPU architectures, ISPASS 2021) choose an order of rows, with the
@@ -59,8 +60,9 @@ version of their list and the time that counting them takes on the CPU. TARSIA_R
 predicts an order from them.
 
 The table of choices comes from plans that are made and analyzed through the public C functions.
-  bytes       the least that the product must move: A in CSR with 32-bit columns and the dense
-              operands, each once; of SpGEMM A twice and the estimated C
+  bytes as    what the product moves at least with the user's arrays, in whatever layout the plan has:
+  CSR         A in CSR with 32-bit columns and the dense operands, each once; of SpGEMM A twice and
+              the estimated C
   at copy     that over this machine's copy bandwidth, measured now (not on a GPU)
   predicted   seconds of one execution by the library's cost model (- where it has none)
 
@@ -74,7 +76,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXPLAIN)]
 pub struct Args {
-    /// Matrix Market file (.mtx, .mtx.gz)
+    /// File: Matrix Market (.mtx, .mtx.gz), packed (.tsm) or .bin
     matrix: PathBuf,
 
     /// Draw the spy plot into this file, too, as PNG or SVG by its ending
@@ -151,21 +153,19 @@ pub fn run(args: &Args) -> Result<bool> {
     // Opened first: without the backend there is no need to read a large file.
     let session = Session::new(args.backend.kind())?;
     let start = Instant::now();
-    let matrix = step(&format!("reading {}", path.display()), || run_in_pool(|| read_market_file(path)));
+    let matrix = step(&format!("reading {}", path.display()), || run_in_pool(|| read_file(path)));
     let matrix = matrix.map_err(|error| in_file(&error))?;
     let read_seconds = start.elapsed().as_secs_f64();
-    let header = matrix.header;
+    let (format, symmetry) = form(&matrix);
+    let (field, values) = matrix.into_values().map_err(|error| in_file(&error))?;
     let mut report = Report {
         file: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
         file_bytes: std::fs::metadata(path).map_err(|error| in_file(&error))?.len(),
         read_seconds,
-        format: format!("{:?}", header.format).to_lowercase(),
-        field: format!("{:?}", header.field).to_lowercase(),
-        symmetry: match header.symmetry {
-            matrices::market::MarketSymmetry::SkewSymmetric => "skew-symmetric".into(),
-            other => format!("{other:?}").to_lowercase(),
-        },
-        has_values: header.field != MarketField::Pattern,
+        format,
+        field: format!("{field:?}").to_lowercase(),
+        symmetry,
+        has_values: field != MarketField::Pattern,
         statistics: MatrixStatistics::default(),
         backend: backend_name(session.kind()),
         copy_bytes_per_second: match session.kind() {
@@ -177,11 +177,26 @@ pub fn run(args: &Args) -> Result<bool> {
         explanations: Vec::new(),
         features: None,
     };
-    match &matrix.values {
+    match &values {
         MarketValues::Real(a) => report_on(args, &session, a, plot, &mut report)?,
         MarketValues::Complex(a) => report_on(args, &session, a, plot, &mut report)?,
     }
     Ok(true)
+}
+
+/// Returns the names of the file's format and of the symmetry by which it leaves entries out; only a Matrix Market
+/// file does.
+fn form(matrix: &FileMatrix) -> (String, String) {
+    let header = match matrix {
+        FileMatrix::Market(matrix) => matrix.header,
+        FileMatrix::Packed(_) => return ("packed".into(), "general".into()),
+        FileMatrix::Generated(_) => return ("generated".into(), "general".into()),
+    };
+    let symmetry = match header.symmetry {
+        MarketSymmetry::SkewSymmetric => "skew-symmetric".into(),
+        other => format!("{other:?}").to_lowercase(),
+    };
+    (format!("{:?}", header.format).to_lowercase(), symmetry)
 }
 
 fn report_on<T: Number>(

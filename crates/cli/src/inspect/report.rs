@@ -136,7 +136,7 @@ fn common(values: &ValueSymmetry) -> String {
 }
 
 fn choices(choices: &[Choice]) -> Table {
-    let numbers = [">bytes", ">at copy", ">predicted", ">analysis"];
+    let numbers = [">bytes as CSR", ">at copy", ">predicted", ">analysis"];
     let mut table = Table::new(["operation", "precision", "layout"].into_iter().chain(numbers));
     let time = |seconds: Option<f64>| seconds.map_or("-".into(), time);
     for choice in choices {

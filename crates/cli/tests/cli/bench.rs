@@ -149,6 +149,60 @@ fn a_table_is_continued_where_it_ended() {
     let other = folder.text("other.tsv", "a\tb\n");
     let arguments = ["bench", &matrix, "--backend", "host", "--append", "--out", &other];
     assert_has(&error(&arguments), &["other.tsv", "columns"]);
+
+    // Nothing is lost by a table's name that is given again.
+    let again = ["bench", &matrix, "--backend", "host", "--op", "spmv", "--types", "f64", "--repeat", "1"];
+    let said = error(&[&again[..], &["--out", &out]].concat());
+    assert_has(&said, &[&format!("--out {out}: exists"), "--append", "--overwrite"]);
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), second);
+    bench(&[&again[1..], &["--out", &out, "--overwrite"]].concat());
+    let third = std::fs::read_to_string(&out).unwrap();
+    assert!(!third.contains("\nspmm\t") && third.contains("\nspmv\tf64\t1\tsmall\t"), "{third}");
+    assert_has(&error(&[&again[..], &["--out", &out, "--append", "--overwrite"]].concat()), &["--append"]);
+}
+
+/// On a terminal the lines on stderr are all that is seen of the results.
+#[test]
+fn a_terminal_sees_no_table() {
+    let folder = Folder::new();
+    let program = env!("CARGO_BIN_EXE_tarsia");
+    let line =
+        format!("'{program}' bench '{}' --backend host --op spmv --types f64 --repeat 1", small(&folder));
+    // script(1) of util-linux runs a command on a terminal.
+    let mut script = std::process::Command::new("script");
+    let Ok(output) = script.args(["-qec", &line, "/dev/null"]).output() else {
+        eprintln!("skipped: bench on a terminal: no script(1)");
+        return;
+    };
+    let seen = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{seen}");
+    assert_has(seen, &["spmv   f64     1 small ", " µs ", "--out FILE"]);
+    assert!(!seen.contains('\t') && !seen.contains("median_us"), "{seen}");
+}
+
+/// A wrong name is said before anything is timed, and before the tables for comparison are looked at.
+#[test]
+fn a_wrong_file_is_said_first() {
+    let folder = Folder::new();
+    let (matrix, gone) = (small(&folder), folder.path("gone.mtx"));
+    let bar = folder.text("bar.tsv", "not a table\n");
+    let said = error(&["bench", &matrix, &gone, "--backend", "host", "--bar", &bar]);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.starts_with(&format!("tarsia: {gone}: ")), "{said}");
+}
+
+/// The gallery's stand-ins are called with and without their mark, and always have it in a table; so does a
+/// table of an earlier version with which it is compared.
+#[test]
+fn stand_ins_have_their_mark() {
+    let folder = Folder::new();
+    let bar = folder.text("bar.tsv", "op\tprecision\tN\tmatrix\tbar_us\nspmv\tf32\t1\tdc2\t1e9\n");
+    let out = folder.path("out.tsv");
+    let arguments = ["--gallery", "dc2", "--backend", "host", "--types", "f32", "--op", "spmv", "--repeat"];
+    let said = bench(&[&arguments[..], &["1", "--no-check", "--out", &out, "--bar", &bar]].concat());
+    let rows = table(&std::fs::read_to_string(&out).unwrap());
+    assert_eq!(rows[2]["matrix"], "dc2~");
+    assert_has(&said, &["Speed-up over bar_us of ", "dc2~"]);
 }
 
 #[test]

@@ -90,25 +90,35 @@ fn laplacians_of_grids() {
         let PackedMatrix::Real(found) = read_packed(File::open(&path).unwrap()).unwrap() else { panic!() };
         assert!(found.is_cg_candidate(0.0) && found.values.iter().all(|v| [-1.0, 6.0, 8.0].contains(v)));
     }
-    // Random values are the same whether --values names their kind or not.
-    let [said, unsaid] = ["said.mtx", "unsaid.mtx"].map(|name| folder.path(name));
-    done(&["generate", "poisson7:6", "--values=random", "--out", &said]);
-    done(&["generate", "--values", "poisson7:6", "--out", &unsaid]);
-    let expected = with_values(named("poisson7:6").unwrap(), 1).unwrap();
-    assert_eq!((market(&said).1, market(&unsaid).1), (expected.map_values(|v| v).unwrap(), expected));
+    // Without a kind, grids get their Laplacian and other matrices random values, whose seed they take.
+    let [random, natural] = ["random.mtx", "natural.mtx"].map(|name| folder.path(name));
+    done(&["generate", "poisson7:6", "--values=random", "--out", &random]);
+    done(&["generate", "--values", "poisson7:6", "--out", &natural]);
+    assert_eq!(market(&random).1, with_values(named("poisson7:6").unwrap(), 1).unwrap());
+    assert_eq!(market(&natural).1, by_name("poisson7:6").unwrap());
+    let both = folder.path("both");
+    done(&["generate", "poisson7:6", "uniform:9x9:2", "--values", "--seed", "5", "--out", &both]);
+    assert_eq!(market(format!("{both}/poisson7_6.mtx")).1, by_name("poisson7:6").unwrap());
+    let expected = with_values(named("uniform:9x9:2").unwrap(), 5).unwrap();
+    assert_eq!(market(format!("{both}/uniform_9x9_2.mtx")).1, expected);
 
     // A matrix that is not a grid has no Laplacian, and no file is written for the names before it.
     let out = folder.path("none");
-    for name in ["cant", "poisson7:3/unknowns:2", "uniform:9x9:2"] {
+    for name in ["cant~", "poisson7:3/unknowns:2", "uniform:9x9:2"] {
         let said = error(&["generate", "poisson5:4", name, "--values=laplacian", "--out", &out]);
         assert_has(&said, &[&format!("--values=laplacian: {name} is no grid")]);
     }
     assert!(!Path::new(&out).exists());
-    let said = error(&["generate", "poisson5:4", "--values=laplacian", "--seed", "3", "--out", &out]);
-    assert_has(&said, &["--seed", "not random"]);
+    for values in ["--values=laplacian", "--values"] {
+        let said = error(&["generate", "poisson5:4", values, "--seed", "3", "--out", &out]);
+        assert_has(&said, &["--seed", "not random", "--values=random"]);
+    }
     let said = error(&["generate", "poisson5:4", "--values", "laplacian", "--out", &out]);
     assert_has(&said, &["no matrix is called 'laplacian'", "--values=laplacian, in one word"]);
-    assert_has(&error(&["generate", "plate", "--values=ones"]), &["possible values: random, laplacian"]);
+    assert_has(
+        &error(&["generate", "plate", "--values=ones"]),
+        &["possible values: natural, random, laplacian"],
+    );
 }
 
 #[test]
@@ -135,7 +145,8 @@ fn a_part_of_the_list() {
     // An existing file is refused before the first matrix is made, so the test takes no time; the error shows
     // which files would be written.
     let folder = Folder::new();
-    for (part, member) in [("comparison", "mac_econ"), ("more", "plate"), ("all", "plate")] {
+    for (part, member) in [("comparison", "mac_econ~"), ("more", "plate"), ("all", "plate"), ("dc2", "dc2~")]
+    {
         let out = folder.path(part);
         fs::create_dir(&out).unwrap();
         let there = format!("{out}/{member}.tsm");

@@ -308,7 +308,7 @@ fn files_that_cannot_be_read() {
     let text = folder.text("text.mtx", "1 2 3\n");
     assert_has(
         &error(&["bench", &text, "--backend", "host"]),
-        &["text.mtx: ", "found text that does not start"],
+        &["text.mtx: line 1: found '1', expected %%MatrixMarket"],
     );
     assert_has(&error(&["demo", &folder.text("cut.mtx.gz", "\x1f\u{8b}")]), &["tarsia: ", "line 1"]);
 }
@@ -347,6 +347,21 @@ fn help_and_version() {
     for line in stdout(&help).lines() {
         assert!(line.chars().count() <= 104, "{line}");
     }
+}
+
+/// A number of threads that is none is said, although the program has no logger.
+#[test]
+fn a_wrong_number_of_threads_is_said() {
+    let run = |threads: &str| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_tarsia"));
+        let program = program.args(["demo", "--size", "2x2x2", "--backend", "host"]);
+        program.env("TARSIA_NUM_THREADS", threads).output().expect("the binary runs")
+    };
+    let wrong = run("abc");
+    assert_eq!(wrong.status.code(), Some(0));
+    assert_has(stderr(&wrong), &["tarsia: TARSIA_NUM_THREADS=abc is not a number from 1 to "]);
+    assert_eq!(stderr(&wrong).lines().count(), 1, "{}", stderr(&wrong));
+    assert_eq!(stderr(&run("2")), "");
 }
 
 #[test]

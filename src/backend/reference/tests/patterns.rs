@@ -109,7 +109,10 @@ fn wrong_offsets_are_named() {
         &csr(PLAIN, (2, 2), [&[1, 1, 2], &[0, 1]], &v),
         "M: rowOffsets[0] = 1, expected the index base 0",
     );
-    refused(&csr(one, (2, 2), [&[-1, 1, 2], &[0, 1]], &v), "M: rowOffsets[0] = 0, expected the index base 1");
+    refused(
+        &csr(one, (2, 2), [&[-1, 1, 2], &[0, 1]], &v),
+        "M: rowOffsets[0] = 0, expected the index base 1 (positions count from 0)",
+    );
     refused(
         &csr(PLAIN, (3, 2), [&[0, 2, 1, 2], &[0, 1]], &v),
         "M: rowOffsets[2] = 1, expected at least rowOffsets[1] = 2",
@@ -120,7 +123,7 @@ fn wrong_offsets_are_named() {
     );
     refused(
         &csr(one, (2, 2), [&[0, 1, 1], &[0, 1]], &v),
-        "M: rowOffsets[2] = 2, expected the number of entries + base = 3",
+        "M: rowOffsets[2] = 2, expected the number of entries + base = 3 (positions count from 0)",
     );
     refused(
         &bsr(PLAIN, (2, 2), (1, 1), Order::Row, [&[0, 1, 1], &[0, 1]], &v),
@@ -134,8 +137,14 @@ fn indices_out_of_range_are_named() {
     let v = [1.0, 2.0];
     refused(&csr(PLAIN, (2, 3), [&[0, 1, 2], &[0, 3]], &v), "M: colInd[1] = 3 is outside [0, 2]");
     refused(&csr(PLAIN, (2, 3), [&[0, 1, 2], &[-1, 2]], &v), "M: colInd[0] = -1 is outside [0, 2]");
-    refused(&csr(one, (2, 3), [&[0, 1, 2], &[0, 3]], &v), "M: colInd[1] = 4 is outside [1, 3]");
-    refused(&csc(one, (3, 2), [&[0, 1, 2], &[-1, 2]], &v), "M: rowInd[0] = 0 is outside [1, 3]");
+    refused(
+        &csr(one, (2, 3), [&[0, 1, 2], &[0, 3]], &v),
+        "M: colInd[1] = 4 is outside [1, 3] (positions count from 0)",
+    );
+    refused(
+        &csc(one, (3, 2), [&[0, 1, 2], &[-1, 2]], &v),
+        "M: rowInd[0] = 0 is outside [1, 3] (positions count from 0)",
+    );
     refused(&coo(PLAIN, (2, 3), [&[0, 2], &[0, 0]], &v), "M: rowInd[1] = 2 is outside [0, 1]");
     refused(&coo(PLAIN, (2, 3), [&[0, 1], &[0, 5]], &v), "M: colInd[1] = 5 is outside [0, 2]");
     refused(
@@ -144,7 +153,7 @@ fn indices_out_of_range_are_named() {
     );
     // Index values so low that subtracting the base overflows.
     let wide = Form { offsets: IndexType::I64, indices: IndexType::I64, base: IndexBase::One };
-    let least = format!("M: colInd[0] = {} is outside [1, 3]", i64::MIN);
+    let least = format!("M: colInd[0] = {} is outside [1, 3] (positions count from 0)", i64::MIN);
     refused(&csr(wide, (1, 3), [&[0, 1], &[0]], &v[..1]).lowest(), &least);
     refused(&coo(wide, (1, 3), [&[0], &[0]], &v[..1]).lowest(), &least);
 }

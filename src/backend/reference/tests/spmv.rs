@@ -318,7 +318,7 @@ fn faults_of_the_pattern_stop_analysis() {
     let error = analyzed::<operation::Spmv>(&handle(), problem64(&a)).map(|_| ()).unwrap_err();
     assert_eq!(
         (error.status, error.message.as_str()),
-        (Status::InvalidValue, "A: colInd[1] = 4 is outside [1, 3]")
+        (Status::InvalidValue, "A: colInd[1] = 4 is outside [1, 3] (positions count from 0)")
     );
 }
 
