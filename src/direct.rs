@@ -1,7 +1,8 @@
-//! Products without a plan and without descriptors, for the drop-in for cuSPARSE: the products of
-//! `tarsiaSpMV_once` and `tarsiaSpMM_once`, with the caller's buffer as workspace.
+//! Products of arrays without descriptors, for the drop-in for cuSPARSE: the products of `tarsiaSpMV_once` and
+//! `tarsiaSpMM_once`, with the caller's buffer as workspace, and plans whose calls come one by one
+//! ([`Product`]).
 //!
-//! They differ from these functions in three ways. They never allocate and never wait: a product that would
+//! The products without a plan differ from these functions in three ways. They never allocate and never wait: a product that would
 //! need to is refused. An error tells whether work had been enqueued before it, so that the caller knows
 //! whether another library may compute the product instead. And work that is captured into a graph uses only
 //! the caller's buffer and no memory of the handle, since later calls may use the handle's counters while the
@@ -20,15 +21,16 @@ use crate::context::Handle;
 use crate::error::{refuse_if, Error, Result};
 use crate::matrix::check_align;
 use crate::matrix::compressed::{CSC, CSR};
+use crate::matrix::fingerprint::Fingerprint;
 use crate::memory::{float_env, heap, Workspace, COUNTERS, COUNTER_BYTES};
-use crate::operation::{Operation, Planned, Spmm, Spmv};
+use crate::operation::{self, Operation, Planned, Spgemm, Spmm, Spmv, Task};
 use crate::plan::Plan;
 use crate::select;
 use crate::support::Types;
 use crate::types::{Address, BackendKind, DataType, OpKind, PointerMode, ScalarsAt};
 
 pub use crate::matrix::{Compressed, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
-pub use crate::problem::{SpmmProblem, SpmvProblem};
+pub use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 
 /// Alignment in bytes of the workspace inside the caller's buffer: a cache line.
 const LINE: usize = 128;
@@ -63,6 +65,31 @@ pub enum Failure {
     Refused(Error),
     /// Part of the work was enqueued, and the contents of the result are undefined.
     Broken(Error),
+}
+
+/// An SpGEMM that is computed in phases, as [`Direct::spgemm`] begins it. It borrows the arrays of A and B,
+/// whose patterns must not change.
+pub struct Product {
+    plan: Plan,
+    problem: SpgemmProblem,
+}
+
+impl Product {
+    /// Returns whether the product is one of the same index arrays, at the same addresses, and of the same
+    /// types.
+    pub fn is_of(&self, problem: &SpgemmProblem) -> bool {
+        let is_same = |a: &SparseMatrix, b: &SparseMatrix| {
+            let arrays = |m: &SparseMatrix| m.with_values(Address::NULL).user_arrays();
+            (a.shape(), a.base(), a.format()) == (b.shape(), b.base(), b.format()) && arrays(a) == arrays(b)
+        };
+        let mine = &self.problem;
+        mine.types == problem.types && is_same(&mine.a, &problem.a) && is_same(&mine.b, &problem.b)
+    }
+
+    /// Returns the number of multiplications of one numeric phase.
+    pub fn multiplications(&self) -> Result<i64> {
+        Ok(self.plan.info()?.products)
+    }
 }
 
 /// Tarsia's counterpart of a cuSPARSE handle: a device's backend, and a handle that products on it share.
@@ -195,6 +222,62 @@ impl Direct {
         })
     }
 
+    /// Analyzes C = alpha · op(A) · op(B). A product that `repeats` keeps C's pattern, so that its later
+    /// numeric phases compute values alone. Blocks.
+    pub fn spgemm(&self, stream: Address, problem: &SpgemmProblem, repeats: bool) -> Result<Product> {
+        self.with_handle(stream, PointerMode::Host, |handle| {
+            check_matrix(&problem.a)?;
+            check_matrix(&problem.b)?;
+            let plan = Plan::new(handle, Planned::<Spgemm>::new(self.backend.kind(), *problem, None)?);
+            plan.set(|settings| {
+                settings.value_updates = repeats;
+                settings.expected_executes = i64::from(!repeats);
+            })?;
+            plan.analyze(handle)?;
+            Ok(Product { plan, problem: *problem })
+        })
+    }
+
+    /// Returns the number of entries of C, which the first call counts. Blocks.
+    pub fn spgemm_symbolic(&self, stream: Address, product: &Product) -> Result<i64> {
+        self.with_handle(stream, PointerMode::Host, |handle| {
+            product.plan.modify(handle, "SpGEMM", |planned: &mut Planned<Spgemm>, cx| planned.symbolic(cx))
+        })
+    }
+
+    /// Computes C with the values that are in `values`, the arrays of A and B, when the work runs. beta and
+    /// the buffer of the call are not used.
+    pub fn spgemm_numeric(
+        &self,
+        call: &Call,
+        product: &Product,
+        values: [Address; 2],
+        c: &SparseMatrix,
+    ) -> Result<()> {
+        let given = [("A", values[0]), ("B", values[1])];
+        let is_product = |task: &dyn Task| operation::planned::<Spgemm>(task, "SpGEMM").map(drop);
+        self.with_handle(call.stream, call.pointer_mode, |handle| {
+            check_matrix(c)?;
+            if product.problem.a.shape().2 > 0 || product.problem.b.shape().2 > 0 {
+                product.plan.renew(handle, "SpGEMM", given, is_product, |task, cx| {
+                    operation::planned_mut::<Spgemm>(task, "SpGEMM")?.update_values(cx, given)
+                })?;
+            }
+            product.plan.modify(handle, "SpGEMM", |planned: &mut Planned<Spgemm>, cx| {
+                planned.numeric(cx, call.scalars.0, c)
+            })
+        })
+    }
+
+    /// Returns fingerprints of the patterns of two matrices. Blocks.
+    pub fn fingerprints(&self, stream: Address, [a, b]: [&SparseMatrix; 2]) -> Result<[Fingerprint; 2]> {
+        self.with_handle(stream, PointerMode::Host, |handle| {
+            self.backend.require_blocking(stream, "the fingerprint of a pattern")?;
+            let cx = handle.context();
+            Ok([self.backend.fingerprint(&cx, a, "A")?, self.backend.fingerprint(&cx, b, "B")?])
+        })
+    }
+
     fn is_on_cpu(&self) -> bool {
         self.backend.kind() != BackendKind::Cuda
     }
@@ -217,18 +300,26 @@ impl Direct {
         call: &Call,
         f: impl FnOnce(&Handle, &Cell<bool>) -> Result<()>,
     ) -> std::result::Result<(), Failure> {
-        let _default = float_env::Default::enter();
         let begun = Cell::new(false);
-        let run = || {
-            heap::prepare_thread()?;
-            let handle = self.handle.get().ok_or_else(|| Error::state("handle: it is not prepared"))?;
-            let _call = self.call.lock();
-            // Set even if the address is that of the last call: it may be another stream's by now.
-            handle.set_stream(call.stream);
-            handle.set(|modes| modes.pointer_mode = call.pointer_mode);
-            f(handle, &begun)
-        };
-        run().map_err(|error| if begun.get() { Failure::Broken(error) } else { Failure::Refused(error) })
+        let result = self.with_handle(call.stream, call.pointer_mode, |handle| f(handle, &begun));
+        result.map_err(|error| if begun.get() { Failure::Broken(error) } else { Failure::Refused(error) })
+    }
+
+    /// Runs `f` with a stream and a pointer mode set on the handle, one call at a time.
+    fn with_handle<R>(
+        &self,
+        stream: Address,
+        mode: PointerMode,
+        f: impl FnOnce(&Handle) -> Result<R>,
+    ) -> Result<R> {
+        let _default = float_env::Default::enter();
+        heap::prepare_thread()?;
+        let handle = self.handle.get().ok_or_else(|| Error::state("handle: it is not prepared"))?;
+        let _call = self.call.lock();
+        // Set even if the address is that of the last call: it may be another stream's by now.
+        handle.set_stream(stream);
+        handle.set(|modes| modes.pointer_mode = mode);
+        f(handle)
     }
 }
 

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
-use tarsia::facade::direct::Failure;
+use tarsia::facade::direct::{Failure, SpgemmProblem};
 use tarsia::facade::Error;
 
 use crate::arguments::{self, Frame, SpmmArguments, SpmvArguments};
@@ -17,6 +17,7 @@ use crate::products;
 use crate::real::{self, Cusparse, Missing};
 use crate::rules::Shape;
 use crate::settings::{settings, Mode};
+use crate::spgemm;
 use crate::summary;
 
 macro_rules! outcomes {
@@ -73,6 +74,16 @@ outcomes! {
     NoDevice = Forwarded "forwarded: no CUDA device for Tarsia";
     /// The function is a step of a product that this version of Tarsia never takes, such as `_preprocess`.
     NotTaken = Forwarded "forwarded: not taken by this version of Tarsia";
+    /// The call is a later step of an SpGEMM whose first step cuSPARSE has got, or that has had none.
+    NotBegun = Forwarded "forwarded: cuSPARSE has got the first step of this product";
+    /// nnz(C) could not be set, since the probe of cuSPARSE's descriptors has failed.
+    Place = Forwarded "forwarded: this cuSPARSE does not show where a descriptor has its nnz";
+    /// The product is added to beta · C, or beta is on the device and C has entries.
+    Beta = Forwarded "forwarded: beta may be other than zero";
+    /// An SpGEMM blocks, which a capture does not allow.
+    Captured = Forwarded "forwarded: it is captured into a graph";
+    /// Tarsia has refused a later step of an SpGEMM, whose first step cuSPARSE has got now, too.
+    Late = Forwarded "forwarded: Tarsia cannot compute the product after all";
     /// cuSPARSE has answered a call for the size of a buffer with an error.
     Unanswered = Forwarded "forwarded: cuSPARSE refuses the arguments";
     /// An argument is NULL; cuSPARSE reports such errors itself.
@@ -107,6 +118,8 @@ outcomes! {
     Slower = Forwarded "forwarded: cuSPARSE is faster for this shape";
     /// Tarsia has failed after it had enqueued part of the product, so the call cannot be forwarded.
     Broken = Failed "answered EXECUTION_FAILED: Tarsia failed in the midst of the product";
+    /// Tarsia has refused a later step of an SpGEMM, when cuSPARSE could not get the product any more.
+    StepFailed = Failed "answered with an error: Tarsia cannot do this step of the product";
     /// The program found the function in this library, but the loaded cuSPARSE does not have it.
     NotInVersion = Failed "answered NOT_SUPPORTED: this cuSPARSE does not have the function";
     /// No cuSPARSE is loaded to which the call could be forwarded.
@@ -114,7 +127,7 @@ outcomes! {
 }
 
 /// `CUSPARSE_STATUS_SUCCESS`
-const SUCCESS: c_int = 0;
+pub const SUCCESS: c_int = 0;
 /// `CUSPARSE_STATUS_EXECUTION_FAILED`
 const EXECUTION_FAILED: c_int = 6;
 
@@ -133,6 +146,8 @@ pub enum More {
     Shape(Shape),
     /// Shape of a product that a rule forwards, and the rule's reason.
     Rule(Shape, &'static str),
+    /// SpGEMM that is taken.
+    Product(Box<SpgemmProblem>),
     /// Error that Tarsia has returned.
     Error(Error),
 }
@@ -180,6 +195,7 @@ pub fn decide(function: Function, real: Result<NonNull<c_void>, Missing>, frame:
             More::Nothing => String::new(),
             More::Shape(shape) => format!(" ({})", shape.describe()),
             More::Rule(shape, why) => format!(" ({}; {why})", shape.describe()),
+            More::Product(problem) => format!(" ({})", spgemm::describe(&problem)),
             More::Error(error) => format!(" ({})", error.message),
         };
         messages::line(&format!("{} {}{more}", function.name(), outcome.text()));
@@ -232,6 +248,7 @@ fn step(
             let status = unsafe { call.call(address.as_ptr()) };
             size(status, call.last, || products::spmm_buffer_bytes(&call))
         }
+        _ if operation == Operation::Spgemm => spgemm::step(function, address, frame),
         _ => (Outcome::NotTaken.into(), None),
     }
 }

@@ -15,6 +15,8 @@
 //! - `decision`: the decision whether a call is taken or forwarded, with the reason
 //! - `rules`: the products that cuSPARSE computes faster, which are forwarded although Tarsia could take them
 //! - `products`: calls that are taken: translates cuSPARSE's arguments and runs Tarsia's products
+//! - `spgemm`: the steps of SpGEMMs that are taken, and their plans
+//! - `place`: the place of nnz in cuSPARSE's descriptors, which SpGEMM sets
 //! - `handles`: Tarsia's own state for each of cuSPARSE's handles, and marks of preprocessed matrices
 //! - `settings`: the environment variables
 //! - `summary`: counts of the calls, printed at exit
@@ -43,11 +45,15 @@ mod handles;
 mod load;
 #[allow(unsafe_code)]
 mod messages;
+#[allow(unsafe_code)]
+mod place;
 mod products;
 #[allow(unsafe_code)]
 mod real;
 mod rules;
 mod settings;
+#[allow(unsafe_code)]
+mod spgemm;
 mod summary;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};

@@ -183,7 +183,7 @@ fn is_unsupported(declined: &Decision) -> bool {
     matches!(&declined.more, More::Error(error) if error.status == Status::NotSupported)
 }
 
-fn not_null(pointers: &[*const c_void]) -> Result<(), Outcome> {
+pub fn not_null(pointers: &[*const c_void]) -> Result<(), Outcome> {
     match pointers.iter().any(|pointer| pointer.is_null()) {
         true => Err(Outcome::Null),
         false => Ok(()),
@@ -206,22 +206,23 @@ fn in_place(a: &SparseMatrix, op: Op) -> Result<(), Outcome> {
     }
 }
 
-/// Returns the types of a product if the algorithms without a plan support them. Real fp32 sums use IEEE
+/// Returns the types of a product if the algorithms that execute it support them. Real fp32 sums use IEEE
 /// operations alone (pedantic), unless `TARSIA_CUSPARSE_FP32` is `fast`.
-fn types(of: OpKind, [a, x, y]: [DataType; 3], compute: c_int) -> Result<Types, Outcome> {
-    static SERVED: OnceLock<[&[Types]; 2]> = OnceLock::new();
+pub fn types(of: OpKind, [a, x, y]: [DataType; 3], compute: c_int) -> Result<Types, Outcome> {
+    static SERVED: OnceLock<[(OpKind, &[Types]); 3]> = OnceLock::new();
     let served = SERVED.get_or_init(|| {
-        // Types of the algorithm with this name, which executes the operation without a plan.
+        // Types of the algorithm with this name: SpMV's and SpMM's executes without a plan.
         let of_algorithm = |of: OpKind, name: &str| {
             let row = TABLE.iter().find(|row| row.op == of && row.name == name);
             row.map_or(&[][..], |row| row.types)
         };
-        [of_algorithm(OpKind::Spmv, "csr"), of_algorithm(OpKind::Spmm, "row")]
+        [(OpKind::Spmv, "csr"), (OpKind::Spmm, "row"), (OpKind::Spgemm, "hash")]
+            .map(|(of, name)| (of, of_algorithm(of, name)))
     });
     let compute = ComputeType::from_code(compute).ok_or(Outcome::Types)?;
     let plain = Types { a, x, y, compute };
     if !matches!(compute, ComputeType::R32F | ComputeType::R64F | ComputeType::C32F | ComputeType::C64F)
-        || !served[usize::from(of == OpKind::Spmm)].contains(&plain)
+        || !served.iter().any(|(op, types)| *op == of && types.contains(&plain))
     {
         return Err(Outcome::Types);
     }
