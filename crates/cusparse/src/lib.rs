@@ -3,9 +3,10 @@
 //! the user's page.
 //!
 //! A call is *taken* if Tarsia computes its product, *forwarded* if it goes on to the real cuSPARSE as it
-//! came; the few that are neither are answered with an error. A summary counts the calls. Any call can be
-//! forwarded at any time: objects stay cuSPARSE's own, and Tarsia keeps no information about the contents of
-//! the program's arrays.
+//! came; the few that are neither are answered with an error. A summary counts the calls. Any call of SpMV and
+//! SpMM can be forwarded at any time: objects stay cuSPARSE's own, and Tarsia keeps no information about the
+//! contents of the program's arrays. A product of sparse matrices, which has steps, is taken or forwarded as a
+//! whole.
 //!
 //! - `functions`: the functions of cuSPARSE that this library intercepts
 //! - `entry`: the exported functions. Each asks `decision`, and then jumps to the real function or returns

@@ -16,9 +16,6 @@ typedef struct {
     int64_t rows, cols, nnz;
     const void *offsets, *indices, *values;
     int offset_type, index_type, base, value_type, order, batches;
-#if LAYOUT == 1
-    int64_t again;
-#endif
 } Described;
 
 /* Turns nnz into what a descriptor keeps, and back. */
@@ -32,16 +29,14 @@ static int the_mode;
 
 static int made(Object *out, Described described) {
     described.nnz = kept(described.nnz);
-#if LAYOUT == 1
-    described.again = described.nnz;
-#endif
     pthread_mutex_lock(&lock);
     int at = 0;
     while (at < MOST && objects[at])
         ++at;
-    Described *object = at < MOST ? malloc(sizeof *object) : NULL;
+    Described *object = at < MOST ? malloc(sizeof *object + sizeof(int64_t)) : NULL;
     if (object) {
         *object = described;
+        *(int64_t *)(object + 1) = LAYOUT == 1 ? object->nnz : 0;
         objects[at] = object;
         *out = object;
     }

@@ -129,8 +129,9 @@ static void draw(Matrix *m, uint64_t seed) {
     m->offsets[m->rows] = m->nnz = nnz;
 }
 
-static Matrix make(uint64_t seed) {
-    Matrix m = {.rows = ROWS, .cols = COLS};
+/* Makes a matrix of at most ROWS rows. */
+static Matrix make_of(int rows, int cols, uint64_t seed) {
+    Matrix m = {.rows = rows, .cols = cols};
     m.offsets = malloc((ROWS + 1) * sizeof(int));
     m.columns = malloc(MOST * sizeof(int));
     m.row_of = malloc(MOST * sizeof(int));
@@ -140,6 +141,8 @@ static Matrix make(uint64_t seed) {
     upload(&m);
     return m;
 }
+
+static Matrix make(uint64_t seed) { return make_of(ROWS, COLS, seed); }
 
 static cusparseSpMatDescr_t csr_of(const Matrix *m) {
     cusparseSpMatDescr_t a;
@@ -172,6 +175,9 @@ static void end(Dense *d) {
     free(d->host);
     CUDA(cudaFree(d->device));
 }
+
+/* Defined in the middle of this file: it uses the functions above. */
+#include "spgemm_traps.h"
 
 static uint64_t hash_of(const double *values, size_t count) {
     uint64_t hash = 1469598103934665603u;
@@ -827,6 +833,7 @@ int main(int count, char **arguments) {
     matrices(handle, &m, &b, &c);
     repeated(handle, &m, &x, &b, &y, &c);
     orders_and_buffers(handle, &m, &b, &c);
+    sparse_products(handle);
     SPARSE(cusparseDestroy(handle));
     printf("bits %016llx\n", (unsigned long long)bits);
     printf("%d failures\n", failures);
