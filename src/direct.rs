@@ -22,14 +22,16 @@ use crate::error::{refuse_if, Error, Result};
 use crate::matrix::check_align;
 use crate::matrix::compressed::{CSC, CSR};
 use crate::matrix::fingerprint::Fingerprint;
-use crate::memory::{float_env, heap, Workspace, COUNTERS, COUNTER_BYTES};
-use crate::operation::{self, Operation, Planned, Spgemm, Spmm, Spmv, Task};
+use crate::memory::{float_env, heap, Context, Workspace, COUNTERS, COUNTER_BYTES};
+use crate::operation::{self, Operation, Planned, Task};
 use crate::plan::Plan;
 use crate::select;
+use crate::settings::Settings;
 use crate::support::Types;
-use crate::types::{Address, BackendKind, DataType, OpKind, PointerMode, ScalarsAt};
+use crate::types::{Address, BackendKind, DataType, OpKind, Operation as Op, PointerMode, ScalarsAt, Status};
 
 pub use crate::matrix::{Compressed, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
+pub use crate::operation::{Spgemm, Spmm, Spmv};
 pub use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 
 /// Alignment in bytes of the workspace inside the caller's buffer: a cache line.
@@ -67,25 +69,59 @@ pub enum Failure {
     Broken(Error),
 }
 
-/// An SpGEMM that is computed in phases, as [`Direct::spgemm`] begins it. It borrows the arrays of A and B,
-/// whose patterns must not change.
-pub struct Product {
+/// Factor of a problem: its name, operation and matrix.
+type Factor<'a> = (&'static str, Op, &'a mut SparseMatrix);
+
+/// A plan for products whose calls come one by one, each with the arrays that it is of. It borrows the index
+/// arrays of its matrices, whose patterns must not change.
+pub struct Product<O: Operation> {
     plan: Plan,
-    problem: SpgemmProblem,
+    problem: O::Problem,
+    /// Array of A's values that the plan of an SpMV or SpMM reads.
+    values: Mutex<Address>,
+    /// True if the values do not change either.
+    is_frozen: bool,
 }
 
-impl Product {
-    /// Returns whether the product is one of the same index arrays, at the same addresses, and of the same
-    /// types.
-    pub fn is_of(&self, problem: &SpgemmProblem) -> bool {
-        let is_same = |a: &SparseMatrix, b: &SparseMatrix| {
-            let arrays = |m: &SparseMatrix| m.with_values(Address::NULL).user_arrays();
-            (a.shape(), a.base(), a.format()) == (b.shape(), b.base(), b.format()) && arrays(a) == arrays(b)
-        };
-        let mine = &self.problem;
-        mine.types == problem.types && is_same(&mine.a, &problem.a) && is_same(&mine.b, &problem.b)
+impl<O: Operation> Product<O> {
+    /// Returns the problem that the plan was made for.
+    pub fn problem(&self) -> &O::Problem {
+        &self.problem
     }
 
+    /// Returns whether the plan serves a problem with the same operations and types, and the same index arrays
+    /// at the same addresses; the arrays of values must be the same only if the values do not change.
+    pub fn is_of(&self, problem: &O::Problem) -> bool {
+        let (mut mine, mut other) = (self.problem, *problem);
+        let (mine, other) = (O::parts(&mut mine), O::parts(&mut other));
+        let arrays = |m: &SparseMatrix| match self.is_frozen {
+            true => m.user_arrays(),
+            false => m.with_values(Address::NULL).user_arrays(),
+        };
+        let is_same = |((_, op, a), (_, other_op, b)): (&Factor<'_>, &Factor<'_>)| {
+            (op, a.shape(), a.base(), a.format()) == (other_op, b.shape(), b.base(), b.format())
+                && arrays(a) == arrays(b)
+        };
+        mine.types == other.types && mine.factors.iter().zip(&other.factors).all(is_same)
+    }
+
+    /// Executes the plan with A's values at another address if need be.
+    fn execute(
+        &self,
+        handle: &Handle,
+        values: Address,
+        f: impl FnOnce(&Planned<O>, &Context) -> Result<()>,
+    ) -> Result<()> {
+        let mut present = self.values.lock();
+        if *present != values {
+            self.plan.update_values(handle, values)?;
+            *present = values;
+        }
+        self.plan.execute(handle, "a product", f)
+    }
+}
+
+impl Product<Spgemm> {
     /// Returns the number of multiplications of one numeric phase.
     pub fn multiplications(&self) -> Result<i64> {
         Ok(self.plan.info()?.products)
@@ -222,24 +258,94 @@ impl Direct {
         })
     }
 
+    /// Makes a plan with the settings that `set` changes. Blocks.
+    fn plan<O: Operation>(
+        &self,
+        stream: Address,
+        problem: &O::Problem,
+        set: impl FnOnce(&mut Settings),
+    ) -> Result<Product<O>> {
+        let mut problem = *problem;
+        self.with_handle(stream, PointerMode::Host, |handle| {
+            let factors = O::parts(&mut problem).factors;
+            let values = Mutex::new(factors[0].2.values());
+            factors.iter().try_for_each(|(_, _, matrix)| check_matrix(matrix))?;
+            let plan = Plan::new(handle, Planned::<O>::new(self.backend.kind(), problem, None)?);
+            plan.set(set)?;
+            plan.analyze(handle)?;
+            Ok(Product { plan, problem, values, is_frozen: false })
+        })
+    }
+
+    /// Analyzes y = alpha · op(A) · x + beta · y, or C = alpha · op(A) · op(B) + beta · C. Products read A's
+    /// values in place, unless the values are `frozen`, too. Blocks.
+    pub fn dense<O: Operation>(
+        &self,
+        stream: Address,
+        problem: &O::Problem,
+        is_frozen: bool,
+    ) -> Result<Product<O>> {
+        let product = self.plan(stream, problem, |settings| settings.values_in_place = !is_frozen)?;
+        Ok(Product { is_frozen, ..product })
+    }
+
+    /// Enqueues the product of a plan; `values` is the array of A's values. Not in a capture, whose graph
+    /// would share the memory of the handle with later calls.
+    pub fn planned_spmv(
+        &self,
+        call: &Call,
+        product: &Product<Spmv>,
+        values: Address,
+        x: &DenseVector,
+        y: &DenseVector,
+    ) -> std::result::Result<(), Failure> {
+        self.planned_call(call, |handle| {
+            x.check()?;
+            y.check()?;
+            product.execute(handle, values, |planned, cx| planned.execute(cx, call.scalars, x, None, y))
+        })
+    }
+
+    /// Enqueues the product of a plan, as [`Self::planned_spmv`] does.
+    pub fn planned_spmm(
+        &self,
+        call: &Call,
+        product: &Product<Spmm>,
+        values: Address,
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+    ) -> std::result::Result<(), Failure> {
+        self.planned_call(call, |handle| {
+            b.check()?;
+            c.check()?;
+            product.execute(handle, values, |planned, cx| planned.execute(cx, call.scalars, b, None, c))
+        })
+    }
+
+    fn planned_call(
+        &self,
+        call: &Call,
+        f: impl FnOnce(&Handle) -> Result<()>,
+    ) -> std::result::Result<(), Failure> {
+        self.with_handle(call.stream, call.pointer_mode, f).map_err(|error| match error.status {
+            // All checks come before the first launch.
+            Status::InvalidValue | Status::InvalidState | Status::NotSupported => Failure::Refused(error),
+            Status::InsufficientResources | Status::AllocFailed => Failure::Refused(error),
+            _ => Failure::Broken(error),
+        })
+    }
+
     /// Analyzes C = alpha · op(A) · op(B). A product that `repeats` keeps C's pattern, so that its later
     /// numeric phases compute values alone. Blocks.
-    pub fn spgemm(&self, stream: Address, problem: &SpgemmProblem, repeats: bool) -> Result<Product> {
-        self.with_handle(stream, PointerMode::Host, |handle| {
-            check_matrix(&problem.a)?;
-            check_matrix(&problem.b)?;
-            let plan = Plan::new(handle, Planned::<Spgemm>::new(self.backend.kind(), *problem, None)?);
-            plan.set(|settings| {
-                settings.value_updates = repeats;
-                settings.expected_executes = i64::from(!repeats);
-            })?;
-            plan.analyze(handle)?;
-            Ok(Product { plan, problem: *problem })
+    pub fn spgemm(&self, stream: Address, problem: &SpgemmProblem, repeats: bool) -> Result<Product<Spgemm>> {
+        self.plan(stream, problem, |settings| {
+            settings.value_updates = repeats;
+            settings.expected_executes = i64::from(!repeats);
         })
     }
 
     /// Returns the number of entries of C, which the first call counts. Blocks.
-    pub fn spgemm_symbolic(&self, stream: Address, product: &Product) -> Result<i64> {
+    pub fn spgemm_symbolic(&self, stream: Address, product: &Product<Spgemm>) -> Result<i64> {
         self.with_handle(stream, PointerMode::Host, |handle| {
             product.plan.modify(handle, "SpGEMM", |planned: &mut Planned<Spgemm>, cx| planned.symbolic(cx))
         })
@@ -250,7 +356,7 @@ impl Direct {
     pub fn spgemm_numeric(
         &self,
         call: &Call,
-        product: &Product,
+        product: &Product<Spgemm>,
         values: [Address; 2],
         c: &SparseMatrix,
     ) -> Result<()> {
@@ -368,7 +474,7 @@ fn check_scalars(types: Types, call: &Call) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{IndexBase, IndexType, Operation as Op, Order};
+    use crate::types::{IndexBase, IndexType, Order};
 
     fn at<T>(array: &[T]) -> Address {
         Address::new(array.as_ptr())

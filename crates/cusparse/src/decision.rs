@@ -13,6 +13,7 @@ use crate::catch;
 use crate::functions::{Function, Operation, Role};
 use crate::handles;
 use crate::messages;
+use crate::plans;
 use crate::products;
 use crate::real::{self, Cusparse, Missing};
 use crate::rules::Shape;
@@ -64,6 +65,10 @@ outcomes! {
     Taken = Taken "taken";
     /// cuSPARSE has answered the size of a buffer, which was then raised to what Tarsia needs.
     Sized = Forwarded "forwarded: and the size raised to what Tarsia needs";
+    /// cuSPARSE preprocesses the matrix, and Tarsia has made a plan of it.
+    Planned = Forwarded "forwarded: and Tarsia has analyzed the matrix, too";
+    /// The program preprocesses a matrix for the second time.
+    Again = Forwarded "forwarded: the matrix has been preprocessed before, and Tarsia analyzes it once";
     /// The call destroys or changes an object, or belongs to an interface that only cuSPARSE has.
     Cusparses = Forwarded "forwarded: cuSPARSE always gets this call";
     /// `TARSIA_CUSPARSE_TAKE` does not list the operation.
@@ -72,7 +77,7 @@ outcomes! {
     UnknownVersion = Forwarded "forwarded: unknown version of cuSPARSE";
     /// There is no CUDA device, or none that Tarsia can use.
     NoDevice = Forwarded "forwarded: no CUDA device for Tarsia";
-    /// The function is a step of a product that this version of Tarsia never takes, such as `_preprocess`.
+    /// The function is a step of a product that this version of Tarsia never takes, such as `cusparseSpMVOp`.
     NotTaken = Forwarded "forwarded: not taken by this version of Tarsia";
     /// The call is a later step of an SpGEMM whose first step cuSPARSE has got, or that has had none.
     NotBegun = Forwarded "forwarded: cuSPARSE has got the first step of this product";
@@ -203,11 +208,18 @@ pub fn decide(function: Function, real: Result<NonNull<c_void>, Missing>, frame:
     answer
 }
 
-/// Removes the state that the drop-in keeps for an object that the program destroys.
+/// Removes the state that the drop-in keeps for an object that the program destroys or changes.
 fn note_end(function: Function, frame: Frame) {
     match function {
         Function::cusparseDestroy => handles::forget_handle(arguments::object(frame, 0)),
-        Function::cusparseDestroySpMat => handles::forget_matrix(arguments::object(frame, 0)),
+        Function::cusparseDestroySpMat => {
+            handles::forget_matrix(arguments::object(frame, 0));
+            plans::forget(arguments::object(frame, 0));
+        }
+        // With other arrays the matrix may have another pattern, even at the same addresses.
+        Function::cusparseCsrSetPointers | Function::cusparseCscSetPointers => {
+            plans::forget(arguments::object(frame, 0));
+        }
         _ => {}
     }
 }
@@ -236,6 +248,8 @@ fn step(
     match function {
         Function::cusparseSpMV => product(products::spmv(&frame.into())),
         Function::cusparseSpMM => product(products::spmm(&frame.into())),
+        Function::cusparseSpMV_preprocess => planned(products::preprocess_spmv(&frame.into())),
+        Function::cusparseSpMM_preprocess => planned(products::preprocess_spmm(&frame.into())),
         Function::cusparseSpMV_bufferSize => {
             let call = SpmvArguments::from(frame);
             // SAFETY: `address` is that of this function, and the arguments are those of the call.
@@ -251,6 +265,12 @@ fn step(
         _ if operation == Operation::Spgemm => spgemm::step(function, address, frame),
         _ => (Outcome::NotTaken.into(), None),
     }
+}
+
+/// Forwards a preprocess, for which a plan may have been made.
+fn planned(result: Result<Shape, Decision>) -> (Decision, Option<c_int>) {
+    let made = |shape| Decision { outcome: Outcome::Planned, more: More::Shape(shape) };
+    (result.map_or_else(|declined| declined, made), None)
 }
 
 fn product(result: Result<Shape, Decision>) -> (Decision, Option<c_int>) {

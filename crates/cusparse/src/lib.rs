@@ -19,6 +19,7 @@
 //! - `spgemm`: the steps of SpGEMMs that are taken, and their plans
 //! - `place`: the place of nnz in cuSPARSE's descriptors, which SpGEMM sets
 //! - `handles`: Tarsia's own state for each of cuSPARSE's handles, and marks of preprocessed matrices
+//! - `plans`: plans of matrices that the program has preprocessed
 //! - `settings`: the environment variables
 //! - `summary`: counts of the calls, printed at exit
 //! - `messages`: messages on stderr
@@ -48,6 +49,7 @@ mod load;
 mod messages;
 #[allow(unsafe_code)]
 mod place;
+mod plans;
 mod products;
 #[allow(unsafe_code)]
 mod real;

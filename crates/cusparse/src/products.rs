@@ -9,13 +9,15 @@ use tarsia::facade::direct::{
     Call, DenseMatrix, DenseVector, Direct, Failure, SparseArrays, SparseMatrix, SpmmProblem, SpmvProblem,
     SPMV_BUFFER_BYTES,
 };
-use tarsia::facade::{Address, ComputeType, DataType, OpKind, Operation as Op, Status, Types, TABLE};
+use tarsia::facade::{Address, ComputeType, DataType, Error, OpKind, Operation as Op, Status, Types, TABLE};
 
 use crate::arguments::{Object, SpmmArguments, SpmvArguments};
 use crate::catch;
 use crate::decision::{Decision, More, Outcome};
+use crate::functions::Operation;
 use crate::getters::{getters, Getters};
 use crate::handles::{self, HandleState};
+use crate::plans::{self, MatrixPlan, Plan};
 use crate::rules::{self, Dense, Preprocessed, Shape};
 use crate::settings::settings;
 
@@ -31,6 +33,17 @@ pub fn spmv(call: &SpmvArguments) -> Result<Shape, Decision> {
     not_null(&[call.alpha, call.beta])?;
     let (problem, shape, x, y) = spmv_problem(getters, call)?;
     let preprocessed = Preprocessed(handles::is_preprocessed(call.a));
+    if preprocessed.0 {
+        let found = plans::find(call.a, Operation::Spmv, call.handle, call.algorithm);
+        if let Some(Plan::Spmv(product)) = found.as_ref().map(|found| &found.plan) {
+            if product.is_of(&problem) && !is_capturing(getters, call.handle)? {
+                let scalars = (call.alpha, call.beta, null_mut());
+                return take(getters, call.handle, &shape, scalars, |direct, call| {
+                    direct.planned_spmv(call, product, problem.a.values(), &x, &y)
+                });
+            }
+        }
+    }
     decide_by_rule(&shape, preprocessed)?;
     // The buffer of a preprocessed matrix holds data of cuSPARSE, which must not be overwritten.
     let buffer = if preprocessed.0 { null_mut() } else { call.last };
@@ -74,6 +87,17 @@ pub fn spmm(call: &SpmmArguments) -> Result<Shape, Decision> {
     let (problem, shape, b, c) = spmm_problem(getters, call)?;
     // SpMM may need the buffer, which holds data of cuSPARSE's preprocessing. (SpMV runs without a buffer.)
     if handles::is_preprocessed(call.a) {
+        let found = plans::find(call.a, Operation::Spmm, call.handle, call.algorithm);
+        if let Some(Plan::Spmm(product)) = found.as_ref().map(|found| &found.plan) {
+            let of = |p: &SpmmProblem| (p.op_b, p.b_order, p.c_order, p.n_hint);
+            let is_of = of(product.problem()) == of(&problem) && product.is_of(&problem);
+            if is_of && !is_capturing(getters, call.handle)? {
+                let scalars = (call.alpha, call.beta, null_mut());
+                return take(getters, call.handle, &shape, scalars, |direct, call| {
+                    direct.planned_spmm(call, product, problem.a.values(), &b, &c)
+                });
+            }
+        }
         return Err(Outcome::Preprocessed.into());
     }
     decide_by_rule(&shape, Preprocessed(false))?;
@@ -119,6 +143,53 @@ fn spmm_problem(
         ieee: !settings().fast_fp32,
     };
     Ok((problem, shape, b, c))
+}
+
+/// Makes a plan of a matrix that the program preprocesses for SpMV, the first time that it does.
+pub fn preprocess_spmv(call: &SpmvArguments) -> Result<Shape, Decision> {
+    let getters = getters().ok_or(Outcome::NotDescribed)?;
+    let (problem, shape, ..) = spmv_problem(getters, call)?;
+    let key = (call.a, Operation::Spmv, call.handle, call.algorithm);
+    preprocess(getters, key, &shape, |direct, stream, is_frozen| {
+        Ok(Plan::Spmv(direct.dense(stream, &problem, is_frozen)?))
+    })
+}
+
+/// Makes a plan of a matrix that the program preprocesses for SpMM, the first time that it does.
+pub fn preprocess_spmm(call: &SpmmArguments) -> Result<Shape, Decision> {
+    let getters = getters().ok_or(Outcome::NotDescribed)?;
+    let (problem, shape, ..) = spmm_problem(getters, call)?;
+    let key = (call.a, Operation::Spmm, call.handle, call.algorithm);
+    preprocess(getters, key, &shape, |direct, stream, is_frozen| {
+        Ok(Plan::Spmm(direct.dense(stream, &problem, is_frozen)?))
+    })
+}
+
+fn preprocess(
+    getters: &Getters,
+    (matrix, of, handle, algorithm): (Object, Operation, Object, c_int),
+    shape: &Shape,
+    make: impl FnOnce(&Direct, Address, bool) -> Result<Plan, Error>,
+) -> Result<Shape, Decision> {
+    decide_by_rule(shape, Preprocessed(false))?;
+    let state = handles::state_of(handle)?;
+    if is_capturing(getters, handle)? {
+        return Err(Outcome::Captured.into());
+    }
+    let stream = getters.stream(handle)?;
+    let direct = state.prepared(stream)?;
+    if !plans::begin(matrix, of) {
+        return Err(Outcome::Again.into());
+    }
+    let plan = make(direct, stream, settings().frozen_values).map_err(Failure::Refused)?;
+    plans::keep(matrix, of, MatrixPlan { plan, handle: handle.addr(), algorithm });
+    Ok(*shape)
+}
+
+/// Returns whether the stream of a handle is being captured into a graph.
+fn is_capturing(getters: &Getters, handle: Object) -> Result<bool, Outcome> {
+    let stream = getters.stream(handle)?;
+    Ok(handles::state_of(handle)?.direct()?.is_capturing(stream).unwrap_or(true))
 }
 
 /// Runs `product` with the given alpha, beta and buffer. A product that panics may have enqueued work, so it

@@ -15,7 +15,9 @@ use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tarsia::facade::direct::{Call, Compressed, Direct, Product, SparseArrays, SparseMatrix, SpgemmProblem};
+use tarsia::facade::direct::{
+    Call, Compressed, Direct, Product, SparseArrays, SparseMatrix, Spgemm, SpgemmProblem,
+};
 use tarsia::facade::{Address, DataType, Error, IndexType, OpKind, Operation as Op, PointerMode, Status};
 
 use crate::arguments::{self, Frame, Object, SpgemmArguments};
@@ -42,7 +44,7 @@ type Answer = (Decision, Option<c_int>);
 #[derive(Default)]
 struct Progress {
     /// Plan, from the second call of `_workEstimation` on.
-    product: Option<Product>,
+    product: Option<Product<Spgemm>>,
     /// Fingerprints of the patterns that the plan was made of; only if `_compute` was repeated.
     marks: Option<[[u64; 2]; 2]>,
     /// True while the order of the program's steps says that the plan is one of the present patterns.

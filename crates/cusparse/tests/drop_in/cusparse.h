@@ -37,6 +37,7 @@ int cusparseDestroyDnVec(Object vector);
 int cusparseDestroyDnMat(Object matrix);
 int cusparseDestroySpMat(Object matrix);
 int cusparseCsrSetPointers(Object matrix, void *offsets, void *columns, void *values);
+int cusparseCscSetPointers(Object matrix, void *offsets, void *rows, void *values);
 int cusparseSpMatSetValues(Object matrix, void *values);
 int cusparseSpMatGetSize(Object matrix, int64_t *rows, int64_t *cols, int64_t *nnz);
 

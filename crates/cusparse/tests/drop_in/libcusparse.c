@@ -98,14 +98,28 @@ int cusparseDestroySpMat(Object matrix) {
     CALLED(102, A(matrix));
 }
 
-int cusparseCsrSetPointers(Object matrix, void *offsets, void *columns, void *values) {
+static void set_pointers(Object matrix, void *offsets, void *indices, void *values) {
     Described *m = object_of(matrix);
     if (m)
-        m->offsets = offsets, m->indices = columns, m->values = values;
+        m->offsets = offsets, m->indices = indices, m->values = values;
+}
+
+int cusparseCscSetPointers(Object matrix, void *offsets, void *rows, void *values) {
+    set_pointers(matrix, offsets, rows, values);
+    CALLED(129, (A(matrix), A(offsets), A(rows), A(values)));
+}
+
+int cusparseCsrSetPointers(Object matrix, void *offsets, void *columns, void *values) {
+    set_pointers(matrix, offsets, columns, values);
     CALLED(103, (A(matrix), A(offsets), A(columns), A(values)));
 }
 
-int cusparseSpMatSetValues(Object matrix, void *values) { CALLED(104, (A(matrix), A(values))); }
+int cusparseSpMatSetValues(Object matrix, void *values) {
+    Described *m = object_of(matrix);
+    if (m)
+        m->values = values;
+    CALLED(104, (A(matrix), A(values)));
+}
 
 int cusparseSpMV(Object handle, int op, const void *alpha, Object a, Object x, const void *beta,
                  Object y, int type, int algorithm, void *buffer) {

@@ -5,6 +5,8 @@
  * - taken: every product succeeds and is right, except that COO is forwarded
  * - forwarded: every product is forwarded, and its result is unchanged
  * - rules: products that cuSPARSE computes faster are forwarded, others are taken
+ * - prepared N: products after preprocess are taken, of N columns or (0) of a vector; a third
+ * argument says that values do not change
  * - threads: products are taken in 8 threads, which have their own handles or share one
  * - fork: products are taken, and forwarded in a child made by fork
  * - declined: unsupported products are forwarded, and their results are unchanged
@@ -266,9 +268,10 @@ static void declined(Object handle) {
     cusparseDnMatSetStridedBatch(mb, 2, 100);
     SPMM(&one, a.descriptor, mb, &one, mc, 0);
     cusparseDnMatSetStridedBatch(mb, 1, 0);
-    /* The buffer of a preprocessed matrix belongs to cuSPARSE as long as the matrix lives. */
+    /* The buffer of a preprocessed matrix belongs to cuSPARSE as long as the matrix lives; the plan
+     * is for another algorithm. */
     cusparseSpMM_preprocess(handle, 0, 0, &one, a.descriptor, mb, &one, mc, R64F, 0, NULL);
-    SPMM(&one, a.descriptor, mb, &one, mc, 0);
+    SPMM(&one, a.descriptor, mb, &one, mc, 4);
     Sparse other = make_sparse(&c);
     expect(cusparseSpMM(handle, 0, 0, &one, other.descriptor, mb, &one, mc, R64F, 0, NULL) == 0,
            "SpMM", "of another matrix than the preprocessed one");
@@ -278,7 +281,8 @@ static void declined(Object handle) {
     cusparseDestroyDnMat(mb), cusparseDestroyDnMat(mc);
 }
 
-/* Products that rules forward: SpMM with few entries, and SpMV after preprocess. */
+/* Products that rules forward: SpMM with few entries, and SpMV after preprocess for another
+ * algorithm. */
 static void rules(Object handle) {
     const Case c = {CSR, 2, 2, 0, R64F, R64F, R64F, R64F};
     const Case single = {CSR, 2, 2, 0, R32F, R32F, R32F, R32F};
@@ -293,10 +297,114 @@ static void rules(Object handle) {
     expect(cusparseSpMV(handle, 0, &one, a.descriptor, vx, &one, vy, R64F, 0, NULL) == 0, "SpMV",
            "before preprocess");
     cusparseSpMV_preprocess(handle, 0, &one, a.descriptor, vx, &one, vy, R64F, 0, NULL);
-    expect(cusparseSpMV(handle, 0, &one, a.descriptor, vx, &one, vy, R64F, 0, NULL) == SPMV_STATUS,
+    expect(cusparseSpMV(handle, 0, &one, a.descriptor, vx, &one, vy, R64F, 2, NULL) == SPMV_STATUS,
            "SpMV", "after preprocess");
     cusparseDestroyDnVec(vx), cusparseDestroyDnVec(vy);
     end_sparse(&a);
+}
+
+/* The product of a preprocessed matrix with a dense matrix of N columns, or with a vector. */
+typedef struct {
+    Object handle, dense, out;
+    Sparse a;
+    int columns;
+    double b[K * 4], c[M * 4];
+} Prepared;
+
+static void preprocess(Prepared *p, int algorithm) {
+    double one = 1, zero = 0;
+    if (p->columns)
+        cusparseSpMM_preprocess(p->handle, 0, 0, &one, p->a.descriptor, p->dense, &zero, p->out,
+                                R64F, algorithm, NULL);
+    else
+        cusparseSpMV_preprocess(p->handle, 0, &one, p->a.descriptor, p->dense, &zero, p->out, R64F,
+                                algorithm, NULL);
+}
+
+/* Computes the product, and checks it against `values` if the status is 0. */
+static void is_computed(Prepared *p, int algorithm, const double *values, int status,
+                        const char *when) {
+    double alpha = 0.5, zero = 0;
+    int n = p->columns ? p->columns : 1;
+    memset(p->c, 0xff, sizeof p->c);
+    int found = p->columns ? cusparseSpMM(p->handle, 0, 0, &alpha, p->a.descriptor, p->dense, &zero,
+                                          p->out, R64F, algorithm, NULL)
+                           : cusparseSpMV(p->handle, 0, &alpha, p->a.descriptor, p->dense, &zero,
+                                          p->out, R64F, algorithm, NULL);
+    int is_right = found == status;
+    for (int row = 0; !status && row < M; ++row) {
+        for (int col = 0; col < n; ++col) {
+            double sum = 0;
+            for (int at = row_begin[row]; at < row_begin[row + 1]; ++at)
+                sum += values[at] * p->b[col_of[at] * n + col];
+            is_right &= p->c[row * n + col] == alpha * sum;
+        }
+    }
+    expect(is_right, p->columns ? "SpMM" : "SpMV", when);
+}
+
+static void change_columns(Prepared *p) {
+    for (int row = 0; row < M; ++row) {
+        for (int at = row_begin[row]; at < row_begin[row + 1]; ++at) {
+            col_of[at] = (col_of[at] + 3) % K;
+            put_index(2, p->a.indices, at, col_of[at]);
+        }
+    }
+}
+
+/* Plans of a preprocessed matrix: `forwarded` is the status of products that have none. */
+static void prepared(Object handle, int columns, int is_frozen) {
+    const Case c = {CSR, 2, 2, 0, R64F, R64F, R64F, R64F};
+    int forwarded = columns ? SPMM_STATUS : SPMV_STATUS;
+    Prepared p = {.handle = handle, .a = make_sparse(&c), .columns = columns};
+    for (int at = 0; at < K * 4; ++at)
+        p.b[at] = creal(number(R64F));
+    if (columns) {
+        cusparseCreateDnMat(&p.dense, K, columns, columns, p.b, R64F, 2);
+        cusparseCreateDnMat(&p.out, M, columns, columns, p.c, R64F, 2);
+    } else {
+        cusparseCreateDnVec(&p.dense, K, p.b, R64F);
+        cusparseCreateDnVec(&p.out, M, p.c, R64F);
+    }
+    double *values = p.a.values, *others = array_of(R64F, MOST);
+    preprocess(&p, 0);
+    for (int round = 0; round < 3; ++round)
+        is_computed(&p, 0, values, 0, "after preprocess");
+    is_computed(&p, columns ? 4 : 2, values, forwarded, "with another algorithm");
+    if (!is_frozen) {
+        for (int at = 0; at < nnz; ++at)
+            values[at] += 1;
+        is_computed(&p, 0, values, 0, "with other values");
+    }
+    cusparseSpMatSetValues(p.a.descriptor, others);
+    is_computed(&p, 0, others, is_frozen ? forwarded : 0, "with another array of values");
+    cusparseSpMatSetValues(p.a.descriptor, values);
+    is_computed(&p, 0, values, 0, "with the first array of values");
+
+    /* The arrays may have another pattern once they are set, even at the same addresses. */
+    change_columns(&p);
+    cusparseCsrSetPointers(p.a.descriptor, p.a.first, p.a.indices, values);
+    is_computed(&p, 0, values, forwarded, "with other arrays");
+    preprocess(&p, 0);
+    is_computed(&p, 0, values, 0, "preprocessed again with other arrays");
+    change_columns(&p);
+    preprocess(&p, 0);
+    is_computed(&p, 0, values, forwarded, "preprocessed again with the same arrays");
+
+    /* As in hypre, which destroys the descriptor that it has preprocessed. */
+    end_sparse(&p.a);
+    p.a = make_sparse(&c);
+    is_computed(&p, 0, p.a.values, 0, "with a new descriptor");
+    preprocess(&p, 0);
+    is_computed(&p, 0, p.a.values, 0, "with a new descriptor after preprocess");
+    Object other_handle = &p;
+    p.handle = other_handle;
+    is_computed(&p, 0, p.a.values, forwarded, "with another handle");
+    cusparseDestroy(other_handle);
+    end_sparse(&p.a);
+    free(others);
+    columns ? cusparseDestroyDnMat(p.dense) : cusparseDestroyDnVec(p.dense);
+    columns ? cusparseDestroyDnMat(p.out) : cusparseDestroyDnVec(p.out);
 }
 
 /* Operands of one product that all threads compute, each into its own result. */
@@ -370,6 +478,8 @@ int main(int count, char **arguments) {
         all(handle, SPMV_STATUS, SPMM_STATUS);
     else if (strcmp(what, "rules") == 0)
         rules(handle);
+    else if (strcmp(what, "prepared") == 0)
+        prepared(handle, atoi(arguments[2]), count > 3);
     else if (strcmp(what, "threads") == 0)
         threads();
     else if (strcmp(what, "fork") == 0)

@@ -131,7 +131,7 @@ fn what_is_not_served_is_forwarded_with_a_reason() {
         ("cusparseSpMM", "the algorithm is none of A's format", 1),
         ("cusparseSpMM", "batches", 1),
         ("cusparseSpMM", "the program has preprocessed A", 1),
-        ("cusparseSpMM_preprocess", "not taken by this version", 1),
+        ("cusparseSpMM_preprocess", "and Tarsia has analyzed the matrix", 1),
     ] {
         let found = calls(&with, name, &format!("forwarded: {reason}"));
         assert_eq!(found, count, "{name}, {reason}: {:#?}", with.messages);
@@ -144,6 +144,25 @@ fn threads_have_handles_of_their_own_or_share_one() {
     let with = world().with(&["products", "threads"], &[("TARSIA_CUSPARSE", "summary"), ON_HOST]);
     assert_eq!(products(&with), 8);
     assert_eq!(calls(&with, "cusparseSpMV", "taken"), 8 * 300);
+}
+
+/// A plan serves the products that a matrix was preprocessed for, as long as the program's calls let its pattern
+/// be the same. Rules are off for SpMM, which is small here, and on for SpMV, to tell its plan's products.
+#[test]
+fn preprocessed_matrices_have_plans() {
+    let world = world();
+    for (columns, mode) in [("0", ("TARSIA_CUSPARSE", "summary")), ("4", FORCE)] {
+        for frozen in [None, Some("frozen")] {
+            let program: Vec<_> = ["products", "prepared", columns].into_iter().chain(frozen).collect();
+            let values = ("TARSIA_CUSPARSE_VALUES", frozen.unwrap_or_default());
+            let with = world.with(&program, &[mode, ON_HOST, SIZES, values]);
+            assert_eq!(products(&with), if frozen.is_some() { 12 } else { 13 });
+            let name = if columns == "0" { "cusparseSpMV_preprocess" } else { "cusparseSpMM_preprocess" };
+            let counts = ["and Tarsia has analyzed the matrix", "the matrix has been preprocessed before"]
+                .map(|text| calls(&with, name, &format!("forwarded: {text}")));
+            assert_eq!(counts, [3, 1], "{:#?}", with.messages);
+        }
+    }
 }
 
 /// Every step of a product is taken, also where cuSPARSE refuses the first one.

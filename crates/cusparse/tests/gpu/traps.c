@@ -464,6 +464,108 @@ static void changes(cusparseHandle_t handle, const Dense *x, Dense *y) {
     end_product(&p);
 }
 
+/* SpMV and SpMM of a matrix that is preprocessed, whose pattern then stays until it is preprocessed
+ * again, and whose values change. */
+static void preprocessed(cusparseHandle_t handle, const Dense *x, Dense *y, const Dense *b,
+                         Dense *c) {
+    double alpha = 1.5, beta = 0;
+    Matrix m = make(31);
+    Product p = spmv_of(handle, &m, x, y);
+    Product q = spmm_of(handle, &m, N, csr_of(&m), NON_TRANSPOSE, CUSPARSE_ORDER_ROW,
+                        CUSPARSE_ORDER_ROW, b, c);
+    const cusparseOrder_t by = CUSPARSE_ORDER_ROW;
+    double *values = m.d_values, *others;
+    CUDA(cudaMalloc((void **)&others, MOST * sizeof(double)));
+    int are_right = 1, are_changed = 1, are_others = 1;
+    for (int round = 0; round < 2; ++round) {
+        SPARSE(cusparseSpMV_preprocess(handle, NON_TRANSPOSE, &alpha, p.a, p.x, &beta, p.y,
+                                       CUDA_R_64F, p.spmv, p.buffer));
+        SPARSE(cusparseSpMM_preprocess(handle, NON_TRANSPOSE, NON_TRANSPOSE, &alpha, q.a, q.b,
+                                       &beta, q.c, CUDA_R_64F, q.spmm, q.buffer));
+        for (int step = 0; step < 3; ++step) {
+            if (step == 1) {
+                for (int at = 0; at < m.nnz; ++at)
+                    m.values[at] = 0.25 - m.values[at];
+                upload(&m);
+            } else if (step == 2) {
+                for (int at = 0; at < m.nnz; ++at)
+                    m.values[at] *= 3;
+                CUDA(cudaMemcpy(others, m.values, (size_t)m.nnz * sizeof(double),
+                                cudaMemcpyHostToDevice));
+                SPARSE(cusparseSpMatSetValues(p.a, others));
+                SPARSE(cusparseSpMatSetValues(q.a, others));
+            }
+            CUDA(cudaMemset(y->device, 0xff, y->count * sizeof(double)));
+            CUDA(cudaMemset(c->device, 0xff, c->count * sizeof(double)));
+            SPARSE(spmv(handle, &p, &alpha, &beta));
+            SPARSE(spmm(handle, &q, &alpha, &beta));
+            int is_right = is_spmv(&m, alpha, x, beta, y) &&
+                           is_spmm(&m, NON_TRANSPOSE, by, by, N, alpha, b, beta, c);
+            *(step == 0 ? &are_right : step == 1 ? &are_changed : &are_others) &= is_right;
+        }
+        /* As many entries in other places, in the same arrays, which are set again. */
+        for (int at = 0; at < m.nnz; ++at)
+            m.columns[at] = (int)(((int64_t)m.columns[at] * 7 + 3) % m.cols);
+        upload(&m);
+        SPARSE(cusparseCsrSetPointers(p.a, m.d_offsets, m.d_columns, values));
+        SPARSE(cusparseCsrSetPointers(q.a, m.d_offsets, m.d_columns, values));
+    }
+    trap("SpMV and SpMM, after preprocess", are_right);
+    trap("SpMV and SpMM, after preprocess, values changed in place", are_changed);
+    trap("SpMV and SpMM, after preprocess, cusparseSpMatSetValues", are_others);
+    SPARSE(cusparseDestroySpMat(p.a));
+    SPARSE(cusparseDestroySpMat(q.a));
+    p.a = csr_of(&m), q.a = csr_of(&m);
+    SPARSE(spmv(handle, &p, &alpha, &beta));
+    SPARSE(spmm(handle, &q, &alpha, &beta));
+    int is_new =
+        is_spmv(&m, alpha, x, beta, y) && is_spmm(&m, NON_TRANSPOSE, by, by, N, alpha, b, beta, c);
+    trap("SpMV and SpMM, after preprocess, descriptor made again with another pattern", is_new);
+
+    /* A graph of products of a preprocessed matrix, beside other products. */
+    cudaStream_t stream, other;
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    SPARSE(cusparseSetStream(handle, stream));
+    SPARSE(cusparseSpMV_preprocess(handle, NON_TRANSPOSE, &alpha, p.a, p.x, &beta, p.y, CUDA_R_64F,
+                                   p.spmv, p.buffer));
+    SPARSE(spmv(handle, &p, &alpha, &beta));
+    CUDA(cudaDeviceSynchronize());
+    cudaGraph_t captured;
+    cudaGraphExec_t exec;
+    CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    int status = spmv(handle, &p, &alpha, &beta);
+    CUDA(cudaStreamEndCapture(stream, &captured));
+    CUDA(cudaGraphInstantiateWithFlags(&exec, captured, 0));
+    Dense z = dense(ROWS, 33);
+    cusparseDnVecDescr_t to_y = p.y;
+    SPARSE(cusparseCreateDnVec(&p.y, ROWS, z.device, CUDA_R_64F));
+    SPARSE(cusparseSetStream(handle, other));
+    CUDA(cudaMemset(y->device, 0xff, y->count * sizeof(double)));
+    char *buffer = p.buffer;
+    CUDA(cudaMalloc((void **)&p.buffer, p.bytes));
+    SPARSE(cusparseSpMV_preprocess(handle, NON_TRANSPOSE, &alpha, p.a, p.x, &beta, p.y, CUDA_R_64F,
+                                   p.spmv, p.buffer));
+    for (int at = 0; at < 100; ++at) {
+        CUDA(cudaGraphLaunch(exec, stream));
+        SPARSE(spmv(handle, &p, &alpha, &beta));
+    }
+    CUDA(cudaDeviceSynchronize());
+    trap("SpMV, after preprocess, captured",
+         !status && is_spmv(&m, alpha, x, beta, y) && is_spmv(&m, alpha, x, beta, &z));
+    CUDA(cudaGraphExecDestroy(exec));
+    CUDA(cudaGraphDestroy(captured));
+    SPARSE(cusparseSetStream(handle, NULL));
+    CUDA(cudaStreamDestroy(stream));
+    CUDA(cudaStreamDestroy(other));
+    CUDA(cudaFree(buffer));
+    SPARSE(cusparseDestroyDnVec(to_y));
+    CUDA(cudaFree(others));
+    end_product(&p), end_product(&q);
+    end(&z);
+    release(&m);
+}
+
 /* Products with one handle on two streams by turns, and on streams that come and go. */
 static void streams(cusparseHandle_t handle, const Matrix *m, const Dense *x) {
     cudaStream_t stream[2];
@@ -828,6 +930,7 @@ int main(int count, char **arguments) {
     scalars(handle, &m, &x, &y);
     empty(handle, &x, &y);
     changes(handle, &x, &y);
+    preprocessed(handle, &x, &y, &b, &c);
     streams(handle, &m, &x);
     threads(handle, &m, &x, &b);
     matrices(handle, &m, &b, &c);
