@@ -65,8 +65,8 @@ outcomes! {
     Taken = Taken "taken";
     /// cuSPARSE has answered the size of a buffer, which was then raised to what Tarsia needs.
     Sized = Forwarded "forwarded: and the size raised to what Tarsia needs";
-    /// cuSPARSE preprocesses the matrix, and Tarsia has made a plan of it.
-    Planned = Forwarded "forwarded: and Tarsia has analyzed the matrix, too";
+    /// cuSPARSE preprocesses the matrix, and Tarsia makes a plan at the second product after this.
+    Promised = Forwarded "forwarded: and Tarsia analyzes the matrix at the second product";
     /// The program preprocesses a matrix for the second time.
     Again = Forwarded "forwarded: the matrix has been preprocessed before, and Tarsia analyzes it once";
     /// The call destroys or changes an object, or belongs to an interface that only cuSPARSE has.
@@ -248,8 +248,8 @@ fn step(
     match function {
         Function::cusparseSpMV => product(products::spmv(&frame.into())),
         Function::cusparseSpMM => product(products::spmm(&frame.into())),
-        Function::cusparseSpMV_preprocess => planned(products::preprocess_spmv(&frame.into())),
-        Function::cusparseSpMM_preprocess => planned(products::preprocess_spmm(&frame.into())),
+        Function::cusparseSpMV_preprocess => promised(products::preprocess_spmv(&frame.into())),
+        Function::cusparseSpMM_preprocess => promised(products::preprocess_spmm(&frame.into())),
         Function::cusparseSpMV_bufferSize => {
             let call = SpmvArguments::from(frame);
             // SAFETY: `address` is that of this function, and the arguments are those of the call.
@@ -267,10 +267,10 @@ fn step(
     }
 }
 
-/// Forwards a preprocess, for which a plan may have been made.
-fn planned(result: Result<Shape, Decision>) -> (Decision, Option<c_int>) {
-    let made = |shape| Decision { outcome: Outcome::Planned, more: More::Shape(shape) };
-    (result.map_or_else(|declined| declined, made), None)
+/// Forwards a preprocess, after which Tarsia may make a plan.
+fn promised(result: Result<Shape, Decision>) -> (Decision, Option<c_int>) {
+    let noted = |shape| Decision { outcome: Outcome::Promised, more: More::Shape(shape) };
+    (result.map_or_else(|declined| declined, noted), None)
 }
 
 fn product(result: Result<Shape, Decision>) -> (Decision, Option<c_int>) {

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use tarsia::facade::direct::{
     Call, DenseMatrix, DenseVector, Direct, Failure, SparseArrays, SparseMatrix, SpmmProblem, SpmvProblem,
@@ -17,7 +17,7 @@ use crate::decision::{Decision, More, Outcome};
 use crate::functions::Operation;
 use crate::getters::{getters, Getters};
 use crate::handles::{self, HandleState};
-use crate::plans::{self, MatrixPlan, Plan};
+use crate::plans::{self, Next, Plan};
 use crate::rules::{self, Dense, Preprocessed, Shape};
 use crate::settings::settings;
 
@@ -34,14 +34,15 @@ pub fn spmv(call: &SpmvArguments) -> Result<Shape, Decision> {
     let (problem, shape, x, y) = spmv_problem(getters, call)?;
     let preprocessed = Preprocessed(handles::is_preprocessed(call.a));
     if preprocessed.0 {
-        let found = plans::find(call.a, Operation::Spmv, call.handle, call.algorithm);
-        if let Some(Plan::Spmv(product)) = found.as_ref().map(|found| &found.plan) {
-            if product.is_of(&problem) && !is_capturing(getters, call.handle)? {
-                let scalars = (call.alpha, call.beta, null_mut());
-                return take(getters, call.handle, &shape, scalars, |direct, call| {
-                    direct.planned_spmv(call, product, problem.a.values(), &x, &y)
-                });
-            }
+        let key = spmv_key(call);
+        let plan = plan_of(getters, &key, |direct, stream, is_frozen| {
+            Ok(Plan::Spmv(direct.dense(stream, &problem, is_frozen)?))
+        })?;
+        if let Some(Plan::Spmv(product)) = plan.as_deref().filter(|plan| plan.serves_spmv(&problem)) {
+            let scalars = (call.alpha, call.beta, null_mut());
+            return take(getters, call.handle, &shape, scalars, |direct, call| {
+                direct.planned_spmv(call, product, problem.a.values(), &x, &y)
+            });
         }
     }
     decide_by_rule(&shape, preprocessed)?;
@@ -87,16 +88,15 @@ pub fn spmm(call: &SpmmArguments) -> Result<Shape, Decision> {
     let (problem, shape, b, c) = spmm_problem(getters, call)?;
     // SpMM may need the buffer, which holds data of cuSPARSE's preprocessing. (SpMV runs without a buffer.)
     if handles::is_preprocessed(call.a) {
-        let found = plans::find(call.a, Operation::Spmm, call.handle, call.algorithm);
-        if let Some(Plan::Spmm(product)) = found.as_ref().map(|found| &found.plan) {
-            let of = |p: &SpmmProblem| (p.op_b, p.b_order, p.c_order, p.n_hint);
-            let is_of = of(product.problem()) == of(&problem) && product.is_of(&problem);
-            if is_of && !is_capturing(getters, call.handle)? {
-                let scalars = (call.alpha, call.beta, null_mut());
-                return take(getters, call.handle, &shape, scalars, |direct, call| {
-                    direct.planned_spmm(call, product, problem.a.values(), &b, &c)
-                });
-            }
+        let key = spmm_key(call);
+        let plan = plan_of(getters, &key, |direct, stream, is_frozen| {
+            Ok(Plan::Spmm(direct.dense(stream, &problem, is_frozen)?))
+        })?;
+        if let Some(Plan::Spmm(product)) = plan.as_deref().filter(|plan| plan.serves_spmm(&problem)) {
+            let scalars = (call.alpha, call.beta, null_mut());
+            return take(getters, call.handle, &shape, scalars, |direct, call| {
+                direct.planned_spmm(call, product, problem.a.values(), &b, &c)
+            });
         }
         return Err(Outcome::Preprocessed.into());
     }
@@ -145,51 +145,60 @@ fn spmm_problem(
     Ok((problem, shape, b, c))
 }
 
-/// Makes a plan of a matrix that the program preprocesses for SpMV, the first time that it does.
+/// Notes that the program preprocesses a matrix for SpMV, if its products can be taken.
 pub fn preprocess_spmv(call: &SpmvArguments) -> Result<Shape, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
-    let (problem, shape, ..) = spmv_problem(getters, call)?;
-    let key = (call.a, Operation::Spmv, call.handle, call.algorithm);
-    preprocess(getters, key, &shape, |direct, stream, is_frozen| {
-        Ok(Plan::Spmv(direct.dense(stream, &problem, is_frozen)?))
-    })
+    let (_, shape, ..) = spmv_problem(getters, call)?;
+    preprocess(&spmv_key(call), shape)
 }
 
-/// Makes a plan of a matrix that the program preprocesses for SpMM, the first time that it does.
+/// Notes that the program preprocesses a matrix for SpMM, if its products can be taken.
 pub fn preprocess_spmm(call: &SpmmArguments) -> Result<Shape, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
-    let (problem, shape, ..) = spmm_problem(getters, call)?;
-    let key = (call.a, Operation::Spmm, call.handle, call.algorithm);
-    preprocess(getters, key, &shape, |direct, stream, is_frozen| {
-        Ok(Plan::Spmm(direct.dense(stream, &problem, is_frozen)?))
-    })
+    let (_, shape, ..) = spmm_problem(getters, call)?;
+    preprocess(&spmm_key(call), shape)
 }
 
-fn preprocess(
+fn spmv_key(call: &SpmvArguments) -> plans::Key {
+    let &SpmvArguments { a: matrix, handle, algorithm, .. } = call;
+    plans::Key { matrix, of: Operation::Spmv, handle, algorithm }
+}
+
+fn spmm_key(call: &SpmmArguments) -> plans::Key {
+    let &SpmmArguments { a: matrix, handle, algorithm, .. } = call;
+    plans::Key { matrix, of: Operation::Spmm, handle, algorithm }
+}
+
+fn preprocess(key: &plans::Key, shape: Shape) -> Result<Shape, Decision> {
+    decide_by_rule(&shape, Preprocessed(false))?;
+    handles::state_of(key.handle)?.direct()?;
+    match plans::promise(key) {
+        true => Ok(shape),
+        false => Err(Outcome::Again.into()),
+    }
+}
+
+/// Returns the plan of a preprocessed matrix, which is made if it is due; `None` if there is none, or the
+/// stream is being captured: a graph would share the handle's memory with later calls.
+fn plan_of(
     getters: &Getters,
-    (matrix, of, handle, algorithm): (Object, Operation, Object, c_int),
-    shape: &Shape,
+    key: &plans::Key,
     make: impl FnOnce(&Direct, Address, bool) -> Result<Plan, Error>,
-) -> Result<Shape, Decision> {
-    decide_by_rule(shape, Preprocessed(false))?;
-    let state = handles::state_of(handle)?;
-    if is_capturing(getters, handle)? {
-        return Err(Outcome::Captured.into());
+) -> Result<Option<Arc<Plan>>, Decision> {
+    let stream = getters.stream(key.handle)?;
+    let state = handles::state_of(key.handle)?;
+    if state.direct()?.is_capturing(stream).unwrap_or(true) {
+        return Ok(None);
     }
-    let stream = getters.stream(handle)?;
-    let direct = state.prepared(stream)?;
-    if !plans::begin(matrix, of) {
-        return Err(Outcome::Again.into());
+    match plans::next(key) {
+        Next::Use(plan) => Ok(Some(plan)),
+        Next::Without => Ok(None),
+        Next::Make => {
+            let plan = make(state.prepared(stream)?, stream, settings().frozen_values).map(Arc::new);
+            plans::keep(key, plan.as_ref().ok().map(Arc::clone));
+            Ok(Some(plan.map_err(Failure::Refused)?))
+        }
     }
-    let plan = make(direct, stream, settings().frozen_values).map_err(Failure::Refused)?;
-    plans::keep(matrix, of, MatrixPlan { plan, handle: handle.addr(), algorithm });
-    Ok(*shape)
-}
-
-/// Returns whether the stream of a handle is being captured into a graph.
-fn is_capturing(getters: &Getters, handle: Object) -> Result<bool, Outcome> {
-    let stream = getters.stream(handle)?;
-    Ok(handles::state_of(handle)?.direct()?.is_capturing(stream).unwrap_or(true))
 }
 
 /// Runs `product` with the given alpha, beta and buffer. A product that panics may have enqueued work, so it
