@@ -8,7 +8,8 @@
 //!
 //! The plan reads the index arrays of A and B in place. That they have not changed since the analysis follows
 //! from the order of the steps, up to the first `_compute` with a buffer. A `_compute` after that compares
-//! fingerprints of the patterns, and a product of other patterns gets a new plan.
+//! fingerprints of the patterns, and a product of other patterns gets a new plan. The first plan goes with
+//! `_copy`; one that is made for repeated steps stays.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -43,8 +44,10 @@ type Answer = (Decision, Option<c_int>);
 /// A product that Tarsia computes, with how far it is.
 #[derive(Default)]
 struct Progress {
-    /// Plan, from the second call of `_workEstimation` on.
+    /// Plan, from the second call of `_workEstimation` to the first `_copy`, and again once steps are repeated.
     product: Option<Product<Spgemm>>,
+    /// Number of multiplications that the analysis has counted.
+    multiplications: Option<i64>,
     /// Fingerprints of the patterns that the plan was made of; only if `_compute` was repeated.
     marks: Option<[[u64; 2]; 2]>,
     /// True while the order of the program's steps says that the plan is one of the present patterns.
@@ -245,7 +248,9 @@ fn analysis(call: &SpgemmArguments) -> Result<Answer, Decision> {
         let operands = Operands::new(call)?;
         *progress = Progress { is_sized: progress.is_sized, ..Progress::default() };
         let product = operands.direct()?.spgemm(operands.stream, &operands.problem, false);
-        progress.product = Some(product.map_err(refused)?);
+        let product = product.map_err(refused)?;
+        progress.multiplications = Some(product.multiplications().map_err(refused)?);
+        progress.product = Some(product);
         progress.is_current = true;
         // SAFETY: the program gives an address for the size, or NULL.
         let bytes = unsafe { call.size.as_ref() };
@@ -264,13 +269,10 @@ fn analysis(call: &SpgemmArguments) -> Result<Answer, Decision> {
 fn num_products(descriptor: Object, number: *mut i64) -> Result<Answer, Decision> {
     let progress = find(descriptor)?;
     let progress = lock(&progress);
-    let product = progress.product.as_ref().ok_or(Outcome::NotBegun)?;
+    let found = progress.multiplications.ok_or(Outcome::NotBegun)?;
     not_null(&[number.cast_const().cast()])?;
-    match product.multiplications() {
-        // SAFETY: the program gives an address for the number.
-        Ok(found) => unsafe { arguments::write(number, found) },
-        Err(error) => return Ok(failed(refused(error))),
-    }
+    // SAFETY: the program gives an address for the number.
+    unsafe { arguments::write(number, found) };
     Ok((Outcome::Taken.into(), Some(SUCCESS)))
 }
 
@@ -350,6 +352,10 @@ fn copy(call: &SpgemmArguments) -> Result<Answer, Decision> {
         let c = SparseMatrix { arrays, writable: true, temporary: false };
         let values = [problem.a.values(), problem.b.values()];
         operands.direct()?.spgemm_numeric(&numeric, product, values, &c).map_err(refused)?;
+        // Most products have no repeated steps: the memory of the plan is free after the work.
+        if progress.marks.is_none() {
+            progress.product = None;
+        }
         Ok(taken(problem))
     };
     numeric().or_else(|decision| Ok(failed(decision)))
