@@ -547,6 +547,68 @@ mod tests {
         assert_eq!(out, [419.0, 598.0]);
     }
 
+    /// A plan of a pattern computes with the values that each call names; one of frozen values has its own.
+    #[test]
+    fn plans_serve_the_arrays_that_they_are_of() {
+        let direct = Direct::open(true).unwrap();
+        direct.prepare().unwrap();
+        let (a, others, scalars, x) = (ARRAYS, [2.0, 4.0, 6.0], [2.0, 0.0], [10.0, 100.0]);
+        let problem = SpmvProblem { op: Op::NonTranspose, a: a.matrix(), types: TYPES, value_updates: false };
+        let with_others = SpmvProblem { a: a.matrix().with_values(at(&others)), ..problem };
+        let other_columns = Arrays { columns: [0, 1, 0], ..ARRAYS };
+        let elsewhere = SpmvProblem { a: other_columns.matrix().with_values(at(&a.values)), ..problem };
+        for is_frozen in [false, true] {
+            let product = direct.dense::<Spmv>(Address::NULL, &problem, is_frozen).unwrap();
+            assert!(product.is_of(&problem) && !product.is_of(&elsewhere));
+            assert_eq!(product.is_of(&with_others), !is_frozen);
+            let mut out = [7.0; 2];
+            let y = DenseVector { values: Address::new(out.as_mut_ptr()), ..vector(&x) };
+            let short = direct.planned_spmv(&call(&scalars), &product, at(&a.values), &vector(&x[..1]), &y);
+            assert!(matches!(short, Err(Failure::Refused(_))) && out == [7.0; 2]);
+            let given = [(at(&a.values), [420.0, 600.0]), (at(&others), [840.0, 1200.0])];
+            for (values, expected) in given.into_iter().take(2 - usize::from(is_frozen)) {
+                direct.planned_spmv(&call(&scalars), &product, values, &vector(&x), &y).unwrap();
+                assert_eq!(out, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn sparse_products_have_phases() {
+        let direct = Direct::open(true).unwrap();
+        direct.prepare().unwrap();
+        let (a, scalars) = (ARRAYS, [2.0, 0.0]);
+        let problem = SpgemmProblem {
+            op_a: Op::NonTranspose,
+            op_b: Op::NonTranspose,
+            a: a.matrix(),
+            b: a.matrix(),
+            types: TYPES,
+            value_updates: false,
+            ieee: false,
+            sorted_output: true,
+        };
+        let mut out = Arrays { offsets: [-1; 3], columns: [-1; 3], values: [0.0; 3] };
+        let c = out.matrix();
+        for repeats in [false, true] {
+            let product = direct.spgemm(Address::NULL, &problem, repeats).unwrap();
+            assert_eq!(product.multiplications().unwrap(), 4);
+            let numeric = |values| direct.spgemm_numeric(&call(&scalars), &product, values, &c);
+            assert!(numeric([at(&a.values); 2]).is_err(), "C is not counted");
+            assert_eq!(direct.spgemm_symbolic(Address::NULL, &product).unwrap(), 3);
+            let others = [1.0, 0.0, 1.0];
+            numeric([at(&a.values), at(&others)]).unwrap();
+            assert_eq!((out.offsets, out.columns, out.values), ([0, 2, 3], [0, 1, 1], [2.0, 4.0, 6.0]));
+            numeric([at(&a.values); 2]).unwrap();
+            assert_eq!(out.values, [2.0, 16.0, 18.0]);
+            out.values = [0.0; 3];
+        }
+        let other = Arrays { columns: [0, 1, 0], ..ARRAYS };
+        let [first, second] = direct.fingerprints(Address::NULL, [&a.matrix(), &other.matrix()]).unwrap();
+        assert_ne!(first, second);
+        assert_eq!(direct.fingerprints(Address::NULL, [&a.matrix(), &out.matrix()]).unwrap(), [first; 2]);
+    }
+
     /// Problem C = A · B with B and C by rows, where A is taken to have `rows` rows.
     fn spmm_problem(a: SparseMatrix, rows: i64) -> SpmmProblem {
         let SparseArrays::Csr(m) = a.arrays else { unreachable!() };

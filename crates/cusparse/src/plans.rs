@@ -6,6 +6,9 @@
 //! with the descriptor, or when the program gives it other arrays. It serves the product that it was made for, on
 //! the handle that the matrix was preprocessed with; any other product with the matrix is as without it. The
 //! values are read in place, unless `TARSIA_CUSPARSE_VALUES` says that they stay, too.
+//!
+//! This rests on seeing the end of each descriptor. `cusparseDestroySpMat` that comes another way (by `dlsym` in
+//! cuSPARSE's own handle) is only safe in a program whose other calls do as well.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
