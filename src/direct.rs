@@ -347,6 +347,7 @@ impl Direct {
     /// Returns the number of entries of C, which the first call counts. Blocks.
     pub fn spgemm_symbolic(&self, stream: Address, product: &Product<Spgemm>) -> Result<i64> {
         self.with_handle(stream, PointerMode::Host, |handle| {
+            self.backend.require_blocking(stream, "counting the entries of C")?;
             product.plan.modify(handle, "SpGEMM", |planned: &mut Planned<Spgemm>, cx| planned.symbolic(cx))
         })
     }
