@@ -1,7 +1,8 @@
-//! Products without a plan and without descriptors, for the drop-in for cuSPARSE: the products of
-//! `tarsiaSpMV_once` and `tarsiaSpMM_once`, with the caller's buffer as workspace.
+//! Products of arrays without descriptors, for the drop-in for cuSPARSE: the products of `tarsiaSpMV_once` and
+//! `tarsiaSpMM_once`, with the caller's buffer as workspace, and plans whose calls come one by one
+//! ([`Product`]).
 //!
-//! They differ from these functions in three ways. They never allocate and never wait: a product that would
+//! The products without a plan differ from these functions in three ways. They never allocate and never wait: a product that would
 //! need to is refused. An error tells whether work had been enqueued before it, so that the caller knows
 //! whether another library may compute the product instead. And work that is captured into a graph uses only
 //! the caller's buffer and no memory of the handle, since later calls may use the handle's counters while the
@@ -20,15 +21,18 @@ use crate::context::Handle;
 use crate::error::{refuse_if, Error, Result};
 use crate::matrix::check_align;
 use crate::matrix::compressed::{CSC, CSR};
-use crate::memory::{float_env, heap, Workspace, COUNTERS, COUNTER_BYTES};
-use crate::operation::{Operation, Planned, Spmm, Spmv};
+use crate::matrix::fingerprint::Fingerprint;
+use crate::memory::{float_env, heap, Context, Workspace, COUNTERS, COUNTER_BYTES};
+use crate::operation::{self, Operation, Planned, Task};
 use crate::plan::Plan;
 use crate::select;
+use crate::settings::Settings;
 use crate::support::Types;
-use crate::types::{Address, BackendKind, DataType, OpKind, PointerMode, ScalarsAt};
+use crate::types::{Address, BackendKind, DataType, OpKind, Operation as Op, PointerMode, ScalarsAt, Status};
 
 pub use crate::matrix::{Compressed, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
-pub use crate::problem::{SpmmProblem, SpmvProblem};
+pub use crate::operation::{Spgemm, Spmm, Spmv};
+pub use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
 
 /// Alignment in bytes of the workspace inside the caller's buffer: a cache line.
 const LINE: usize = 128;
@@ -63,6 +67,65 @@ pub enum Failure {
     Refused(Error),
     /// Part of the work was enqueued, and the contents of the result are undefined.
     Broken(Error),
+}
+
+/// Factor of a problem: its name, operation and matrix.
+type Factor<'a> = (&'static str, Op, &'a mut SparseMatrix);
+
+/// A plan for products whose calls come one by one, each with the arrays that it is of. It borrows the index
+/// arrays of its matrices, whose patterns must not change.
+pub struct Product<O: Operation> {
+    plan: Plan,
+    problem: O::Problem,
+    /// Array of A's values that the plan of an SpMV or SpMM reads.
+    values: Mutex<Address>,
+    /// True if the values do not change either.
+    is_frozen: bool,
+}
+
+impl<O: Operation> Product<O> {
+    /// Returns the problem that the plan was made for.
+    pub fn problem(&self) -> &O::Problem {
+        &self.problem
+    }
+
+    /// Returns whether the plan serves a problem with the same operations and types, and the same index arrays
+    /// at the same addresses; the arrays of values must be the same only if the values do not change.
+    pub fn is_of(&self, problem: &O::Problem) -> bool {
+        let (mut mine, mut other) = (self.problem, *problem);
+        let (mine, other) = (O::parts(&mut mine), O::parts(&mut other));
+        let arrays = |m: &SparseMatrix| match self.is_frozen {
+            true => m.user_arrays(),
+            false => m.with_values(Address::NULL).user_arrays(),
+        };
+        let is_same = |((_, op, a), (_, other_op, b)): (&Factor<'_>, &Factor<'_>)| {
+            (op, a.shape(), a.base(), a.format()) == (other_op, b.shape(), b.base(), b.format())
+                && arrays(a) == arrays(b)
+        };
+        mine.types == other.types && mine.factors.iter().zip(&other.factors).all(is_same)
+    }
+
+    /// Executes the plan with A's values at another address if need be.
+    fn execute(
+        &self,
+        handle: &Handle,
+        values: Address,
+        f: impl FnOnce(&Planned<O>, &Context) -> Result<()>,
+    ) -> Result<()> {
+        let mut present = self.values.lock();
+        if *present != values {
+            self.plan.update_values(handle, values)?;
+            *present = values;
+        }
+        self.plan.execute(handle, "a product", f)
+    }
+}
+
+impl Product<Spgemm> {
+    /// Returns the number of multiplications of one numeric phase.
+    pub fn multiplications(&self) -> Result<i64> {
+        Ok(self.plan.info()?.products)
+    }
 }
 
 /// Tarsia's counterpart of a cuSPARSE handle: a device's backend, and a handle that products on it share.
@@ -195,6 +258,133 @@ impl Direct {
         })
     }
 
+    /// Makes a plan with the settings that `set` changes. Blocks.
+    fn plan<O: Operation>(
+        &self,
+        stream: Address,
+        problem: &O::Problem,
+        set: impl FnOnce(&mut Settings),
+    ) -> Result<Product<O>> {
+        let mut problem = *problem;
+        self.with_handle(stream, PointerMode::Host, |handle| {
+            let factors = O::parts(&mut problem).factors;
+            let values = Mutex::new(factors[0].2.values());
+            factors.iter().try_for_each(|(_, _, matrix)| check_matrix(matrix))?;
+            let plan = Plan::new(handle, Planned::<O>::new(self.backend.kind(), problem, None)?);
+            plan.set(set)?;
+            plan.analyze(handle)?;
+            Ok(Product { plan, problem, values, is_frozen: false })
+        })
+    }
+
+    /// Analyzes y = alpha · op(A) · x + beta · y, or C = alpha · op(A) · op(B) + beta · C. Products read A's
+    /// values in place, unless the values are `frozen`, too. Blocks.
+    pub fn dense<O: Operation>(
+        &self,
+        stream: Address,
+        problem: &O::Problem,
+        is_frozen: bool,
+    ) -> Result<Product<O>> {
+        let product = self.plan(stream, problem, |settings| settings.values_in_place = !is_frozen)?;
+        Ok(Product { is_frozen, ..product })
+    }
+
+    /// Enqueues the product of a plan; `values` is the array of A's values. Not in a capture, whose graph
+    /// would share the memory of the handle with later calls.
+    pub fn planned_spmv(
+        &self,
+        call: &Call,
+        product: &Product<Spmv>,
+        values: Address,
+        x: &DenseVector,
+        y: &DenseVector,
+    ) -> std::result::Result<(), Failure> {
+        self.planned_call(call, |handle| {
+            x.check()?;
+            y.check()?;
+            product.execute(handle, values, |planned, cx| planned.execute(cx, call.scalars, x, None, y))
+        })
+    }
+
+    /// Enqueues the product of a plan, as [`Self::planned_spmv`] does.
+    pub fn planned_spmm(
+        &self,
+        call: &Call,
+        product: &Product<Spmm>,
+        values: Address,
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+    ) -> std::result::Result<(), Failure> {
+        self.planned_call(call, |handle| {
+            b.check()?;
+            c.check()?;
+            product.execute(handle, values, |planned, cx| planned.execute(cx, call.scalars, b, None, c))
+        })
+    }
+
+    fn planned_call(
+        &self,
+        call: &Call,
+        f: impl FnOnce(&Handle) -> Result<()>,
+    ) -> std::result::Result<(), Failure> {
+        self.with_handle(call.stream, call.pointer_mode, f).map_err(|error| match error.status {
+            // All checks come before the first launch.
+            Status::InvalidValue | Status::InvalidState | Status::NotSupported => Failure::Refused(error),
+            Status::InsufficientResources | Status::AllocFailed => Failure::Refused(error),
+            _ => Failure::Broken(error),
+        })
+    }
+
+    /// Analyzes C = alpha · op(A) · op(B). A product that `repeats` keeps C's pattern, so that its later
+    /// numeric phases compute values alone. Blocks.
+    pub fn spgemm(&self, stream: Address, problem: &SpgemmProblem, repeats: bool) -> Result<Product<Spgemm>> {
+        self.plan(stream, problem, |settings| {
+            settings.value_updates = repeats;
+            settings.expected_executes = i64::from(!repeats);
+        })
+    }
+
+    /// Returns the number of entries of C, which the first call counts. Blocks.
+    pub fn spgemm_symbolic(&self, stream: Address, product: &Product<Spgemm>) -> Result<i64> {
+        self.with_handle(stream, PointerMode::Host, |handle| {
+            self.backend.require_blocking(stream, "counting the entries of C")?;
+            product.plan.modify(handle, "SpGEMM", |planned: &mut Planned<Spgemm>, cx| planned.symbolic(cx))
+        })
+    }
+
+    /// Computes C with the values that are in `values`, the arrays of A and B, when the work runs. beta and
+    /// the buffer of the call are not used.
+    pub fn spgemm_numeric(
+        &self,
+        call: &Call,
+        product: &Product<Spgemm>,
+        values: [Address; 2],
+        c: &SparseMatrix,
+    ) -> Result<()> {
+        let given = [("A", values[0]), ("B", values[1])];
+        let is_product = |task: &dyn Task| operation::planned::<Spgemm>(task, "SpGEMM").map(drop);
+        self.with_handle(call.stream, call.pointer_mode, |handle| {
+            check_matrix(c)?;
+            if product.problem.a.shape().2 > 0 || product.problem.b.shape().2 > 0 {
+                product.plan.renew(handle, "SpGEMM", given, is_product, |task, cx| {
+                    operation::planned_mut::<Spgemm>(task, "SpGEMM")?.update_values(cx, given)
+                })?;
+            }
+            product.plan.modify(handle, "SpGEMM", |planned: &mut Planned<Spgemm>, cx| {
+                planned.numeric(cx, call.scalars.0, c)
+            })
+        })
+    }
+
+    /// Returns fingerprints of the patterns of two matrices. Blocks.
+    pub fn fingerprints(&self, stream: Address, [a, b]: [&SparseMatrix; 2]) -> Result<[Fingerprint; 2]> {
+        self.with_handle(stream, PointerMode::Host, |handle| {
+            self.backend.require_blocking(stream, "the fingerprint of a pattern")?;
+            let cx = handle.context();
+            Ok([self.backend.fingerprint(&cx, a, "A")?, self.backend.fingerprint(&cx, b, "B")?])
+        })
+    }
+
     fn is_on_cpu(&self) -> bool {
         self.backend.kind() != BackendKind::Cuda
     }
@@ -217,18 +407,26 @@ impl Direct {
         call: &Call,
         f: impl FnOnce(&Handle, &Cell<bool>) -> Result<()>,
     ) -> std::result::Result<(), Failure> {
-        let _default = float_env::Default::enter();
         let begun = Cell::new(false);
-        let run = || {
-            heap::prepare_thread()?;
-            let handle = self.handle.get().ok_or_else(|| Error::state("handle: it is not prepared"))?;
-            let _call = self.call.lock();
-            // Set even if the address is that of the last call: it may be another stream's by now.
-            handle.set_stream(call.stream);
-            handle.set(|modes| modes.pointer_mode = call.pointer_mode);
-            f(handle, &begun)
-        };
-        run().map_err(|error| if begun.get() { Failure::Broken(error) } else { Failure::Refused(error) })
+        let result = self.with_handle(call.stream, call.pointer_mode, |handle| f(handle, &begun));
+        result.map_err(|error| if begun.get() { Failure::Broken(error) } else { Failure::Refused(error) })
+    }
+
+    /// Runs `f` with a stream and a pointer mode set on the handle, one call at a time.
+    fn with_handle<R>(
+        &self,
+        stream: Address,
+        mode: PointerMode,
+        f: impl FnOnce(&Handle) -> Result<R>,
+    ) -> Result<R> {
+        let _default = float_env::Default::enter();
+        heap::prepare_thread()?;
+        let handle = self.handle.get().ok_or_else(|| Error::state("handle: it is not prepared"))?;
+        let _call = self.call.lock();
+        // Set even if the address is that of the last call: it may be another stream's by now.
+        handle.set_stream(stream);
+        handle.set(|modes| modes.pointer_mode = mode);
+        f(handle)
     }
 }
 
@@ -277,7 +475,7 @@ fn check_scalars(types: Types, call: &Call) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{IndexBase, IndexType, Operation as Op, Order};
+    use crate::types::{IndexBase, IndexType, Order};
 
     fn at<T>(array: &[T]) -> Address {
         Address::new(array.as_ptr())
@@ -348,6 +546,68 @@ mod tests {
         let result = DenseVector { values: Address::new(out.as_mut_ptr()), ..vector(&y) };
         direct.spmv(&call(&scalars), &problem, &vector(&x), &result).unwrap();
         assert_eq!(out, [419.0, 598.0]);
+    }
+
+    /// A plan of a pattern computes with the values that each call names; one of frozen values has its own.
+    #[test]
+    fn plans_serve_the_arrays_that_they_are_of() {
+        let direct = Direct::open(true).unwrap();
+        direct.prepare().unwrap();
+        let (a, others, scalars, x) = (ARRAYS, [2.0, 4.0, 6.0], [2.0, 0.0], [10.0, 100.0]);
+        let problem = SpmvProblem { op: Op::NonTranspose, a: a.matrix(), types: TYPES, value_updates: false };
+        let with_others = SpmvProblem { a: a.matrix().with_values(at(&others)), ..problem };
+        let other_columns = Arrays { columns: [0, 1, 0], ..ARRAYS };
+        let elsewhere = SpmvProblem { a: other_columns.matrix().with_values(at(&a.values)), ..problem };
+        for is_frozen in [false, true] {
+            let product = direct.dense::<Spmv>(Address::NULL, &problem, is_frozen).unwrap();
+            assert!(product.is_of(&problem) && !product.is_of(&elsewhere));
+            assert_eq!(product.is_of(&with_others), !is_frozen);
+            let mut out = [7.0; 2];
+            let y = DenseVector { values: Address::new(out.as_mut_ptr()), ..vector(&x) };
+            let short = direct.planned_spmv(&call(&scalars), &product, at(&a.values), &vector(&x[..1]), &y);
+            assert!(matches!(short, Err(Failure::Refused(_))) && out == [7.0; 2]);
+            let given = [(at(&a.values), [420.0, 600.0]), (at(&others), [840.0, 1200.0])];
+            for (values, expected) in given.into_iter().take(2 - usize::from(is_frozen)) {
+                direct.planned_spmv(&call(&scalars), &product, values, &vector(&x), &y).unwrap();
+                assert_eq!(out, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn sparse_products_have_phases() {
+        let direct = Direct::open(true).unwrap();
+        direct.prepare().unwrap();
+        let (a, scalars) = (ARRAYS, [2.0, 0.0]);
+        let problem = SpgemmProblem {
+            op_a: Op::NonTranspose,
+            op_b: Op::NonTranspose,
+            a: a.matrix(),
+            b: a.matrix(),
+            types: TYPES,
+            value_updates: false,
+            ieee: false,
+            sorted_output: true,
+        };
+        let mut out = Arrays { offsets: [-1; 3], columns: [-1; 3], values: [0.0; 3] };
+        let c = out.matrix();
+        for repeats in [false, true] {
+            let product = direct.spgemm(Address::NULL, &problem, repeats).unwrap();
+            assert_eq!(product.multiplications().unwrap(), 4);
+            let numeric = |values| direct.spgemm_numeric(&call(&scalars), &product, values, &c);
+            assert!(numeric([at(&a.values); 2]).is_err(), "C is not counted");
+            assert_eq!(direct.spgemm_symbolic(Address::NULL, &product).unwrap(), 3);
+            let others = [1.0, 0.0, 1.0];
+            numeric([at(&a.values), at(&others)]).unwrap();
+            assert_eq!((out.offsets, out.columns, out.values), ([0, 2, 3], [0, 1, 1], [2.0, 4.0, 6.0]));
+            numeric([at(&a.values); 2]).unwrap();
+            assert_eq!(out.values, [2.0, 16.0, 18.0]);
+            out.values = [0.0; 3];
+        }
+        let other = Arrays { columns: [0, 1, 0], ..ARRAYS };
+        let [first, second] = direct.fingerprints(Address::NULL, [&a.matrix(), &other.matrix()]).unwrap();
+        assert_ne!(first, second);
+        assert_eq!(direct.fingerprints(Address::NULL, [&a.matrix(), &out.matrix()]).unwrap(), [first; 2]);
     }
 
     /// Problem C = A · B with B and C by rows, where A is taken to have `rows` rows.

@@ -20,10 +20,11 @@ of the calls, and why.
 The command sets variables of the environment and then becomes PROGRAM (exec), so that exit code and
 signals are the program's own:
 
-  LD_PRELOAD            libtarsia_cusparse.so, before the libraries that are there already
-  TARSIA_CUSPARSE       `trace` with --trace; otherwise `summary`, unless the variable is set
-  TARSIA_CUSPARSE_TAKE  the list of --take
-  TARSIA_CUSPARSE_FP32  the value of --fp32
+  LD_PRELOAD              libtarsia_cusparse.so, before the libraries that are there already
+  TARSIA_CUSPARSE         `trace` with --trace; otherwise `summary`, unless the variable is set
+  TARSIA_CUSPARSE_TAKE    the list of --take
+  TARSIA_CUSPARSE_FP32    the value of --fp32
+  TARSIA_CUSPARSE_VALUES  the value of --values
 
 Without its option a variable stays as it is. docs/drop-in.md says what the variables do, and which
 programs reach cuSPARSE in a way that Tarsia can take part in. The loader preloads no library into
@@ -52,6 +53,10 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "HOW")]
     fp32: Option<Fp32>,
 
+    /// Values of matrices that the program preprocesses: `frozen` says that they stay until the next preprocess
+    #[arg(long, value_enum, value_name = "HOW")]
+    values: Option<Values>,
+
     /// Products that Tarsia may compute, separated by commas [default: all]
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     take: Vec<Operation>,
@@ -70,6 +75,13 @@ pub struct Args {
 enum Fp32 {
     Pedantic,
     Fast,
+}
+
+/// Values of `TARSIA_CUSPARSE_VALUES`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Values {
+    Changing,
+    Frozen,
 }
 
 /// Words of the list in `TARSIA_CUSPARSE_TAKE`.
@@ -104,6 +116,9 @@ pub fn run(args: &Args) -> Result<bool> {
     }
     if let Some(fp32) = &args.fp32 {
         command.env("TARSIA_CUSPARSE_FP32", word(fp32));
+    }
+    if let Some(values) = &args.values {
+        command.env("TARSIA_CUSPARSE_VALUES", word(values));
     }
     let error = command.exec();
     let reason = match error.kind() {

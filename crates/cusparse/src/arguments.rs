@@ -4,6 +4,7 @@
 //! other signatures than those written here.
 
 use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
 
 /// Saved argument registers and stack of an intercepted call. All arguments of the functions of this module
 /// are integers and pointers.
@@ -166,10 +167,113 @@ impl SpmmArguments {
     }
 }
 
+/// Arguments of the steps of `cusparseSpGEMM`. `size` and `buffer` are those of `_workEstimation` and
+/// `_compute`, and the third size and buffer of `_estimateMemory`; `_copy` has neither, and they must not be
+/// used.
+#[derive(Clone, Copy, Debug)]
+pub struct SpgemmArguments {
+    pub handle: Object,
+    pub op_a: c_int,
+    pub op_b: c_int,
+    pub alpha: *const c_void,
+    pub a: Object,
+    pub b: Object,
+    pub beta: *const c_void,
+    pub c: Object,
+    pub compute: c_int,
+    pub algorithm: c_int,
+    pub descriptor: Object,
+    pub size: *mut usize,
+    pub buffer: *mut c_void,
+}
+
+impl SpgemmArguments {
+    /// Reads the arguments of a step; `has_buffer` tells whether it has a size and a buffer.
+    pub fn new(frame: Frame, has_buffer: bool) -> Self {
+        // The float argument of `_estimateMemory` is in a register of its own and is not counted.
+        let last = has_buffer.then(|| (frame.pointer(11), frame.pointer(12)));
+        let (size, buffer) = last.unwrap_or((null_mut(), null_mut()));
+        SpgemmArguments {
+            handle: frame.pointer(0),
+            op_a: frame.int(1),
+            op_b: frame.int(2),
+            alpha: frame.pointer(3),
+            a: frame.pointer(4),
+            b: frame.pointer(5),
+            beta: frame.pointer(6),
+            c: frame.pointer(7),
+            compute: frame.int(8),
+            algorithm: frame.int(9),
+            descriptor: frame.pointer(10),
+            size,
+            buffer,
+        }
+    }
+
+    /// Calls the real `cusparseSpGEMM_workEstimation` with these arguments.
+    ///
+    /// # Safety
+    /// `address` is that of this function, and the arguments are those of a call to a step; `size` is valid.
+    pub unsafe fn call(&self, address: *const c_void) -> c_int {
+        type Real = extern "C" fn(
+            Object,
+            c_int,
+            c_int,
+            *const c_void,
+            Object,
+            Object,
+            *const c_void,
+            Object,
+            c_int,
+            c_int,
+            Object,
+            *mut usize,
+            *mut c_void,
+        ) -> c_int;
+        // SAFETY: the caller's promise.
+        let real: Real = unsafe { std::mem::transmute(address) };
+        let SpgemmArguments { handle, op_a, op_b, alpha, a, b, beta, c, compute, algorithm, .. } = *self;
+        let SpgemmArguments { descriptor, size, buffer, .. } = *self;
+        real(handle, op_a, op_b, alpha, a, b, beta, c, compute, algorithm, descriptor, size, buffer)
+    }
+}
+
 /// Returns the handle or descriptor that is argument number `at`. Only for first arguments whose positions
 /// are the same in all versions of cuSPARSE.
 pub fn object(frame: Frame, at: usize) -> Object {
     frame.pointer(at)
+}
+
+/// Returns the address of a result that is argument number `at`, under the same condition.
+pub fn result<T>(frame: Frame, at: usize) -> *mut T {
+    frame.pointer(at)
+}
+
+/// Writes a result to where the program wants it, unless that is NULL.
+///
+/// # Safety
+/// `to` is NULL or valid for a write.
+pub unsafe fn write<T>(to: *mut T, value: T) {
+    if !to.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { to.write_unaligned(value) };
+    }
+}
+
+/// Returns whether a scalar on the host is zero, which has `parts` parts that are doubles or floats.
+///
+/// # Safety
+/// `at` is valid for reading them.
+pub unsafe fn is_zero(at: *const c_void, parts: usize, are_doubles: bool) -> bool {
+    (0..parts).all(|part| {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match are_doubles {
+                true => at.cast::<f64>().add(part).read_unaligned() == 0.0,
+                false => at.cast::<f32>().add(part).read_unaligned() == 0.0,
+            }
+        }
+    })
 }
 
 /// Raises the buffer size that cuSPARSE has written to `size` to at least `least` bytes.

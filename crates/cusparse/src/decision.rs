@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
-use tarsia::facade::direct::Failure;
+use tarsia::facade::direct::{Failure, SpgemmProblem};
 use tarsia::facade::Error;
 
 use crate::arguments::{self, Frame, SpmmArguments, SpmvArguments};
@@ -13,10 +13,12 @@ use crate::catch;
 use crate::functions::{Function, Operation, Role};
 use crate::handles;
 use crate::messages;
+use crate::plans;
 use crate::products;
 use crate::real::{self, Cusparse, Missing};
 use crate::rules::Shape;
 use crate::settings::{settings, Mode};
+use crate::spgemm;
 use crate::summary;
 
 macro_rules! outcomes {
@@ -63,6 +65,10 @@ outcomes! {
     Taken = Taken "taken";
     /// cuSPARSE has answered the size of a buffer, which was then raised to what Tarsia needs.
     Sized = Forwarded "forwarded: and the size raised to what Tarsia needs";
+    /// cuSPARSE preprocesses the matrix, and Tarsia makes a plan at the second product after this.
+    Promised = Forwarded "forwarded: and Tarsia analyzes the matrix at the second product";
+    /// The program preprocesses a matrix for the second time.
+    Again = Forwarded "forwarded: the matrix has been preprocessed before, and Tarsia analyzes it once";
     /// The call destroys or changes an object, or belongs to an interface that only cuSPARSE has.
     Cusparses = Forwarded "forwarded: cuSPARSE always gets this call";
     /// `TARSIA_CUSPARSE_TAKE` does not list the operation.
@@ -71,8 +77,18 @@ outcomes! {
     UnknownVersion = Forwarded "forwarded: unknown version of cuSPARSE";
     /// There is no CUDA device, or none that Tarsia can use.
     NoDevice = Forwarded "forwarded: no CUDA device for Tarsia";
-    /// The function is a step of a product that this version of Tarsia never takes, such as `_preprocess`.
+    /// The function is a step of a product that this version of Tarsia never takes, such as `cusparseSpMVOp`.
     NotTaken = Forwarded "forwarded: not taken by this version of Tarsia";
+    /// The call is a later step of an SpGEMM whose first step cuSPARSE has got, or that has had none.
+    NotBegun = Forwarded "forwarded: cuSPARSE has got the first step of this product";
+    /// nnz(C) could not be set, since the probe of cuSPARSE's descriptors has failed.
+    Place = Forwarded "forwarded: this cuSPARSE does not show where a descriptor has its nnz";
+    /// The product is added to beta · C, or beta is on the device and C has entries.
+    Beta = Forwarded "forwarded: beta may be other than zero";
+    /// An SpGEMM blocks, which a capture does not allow.
+    Captured = Forwarded "forwarded: it is captured into a graph";
+    /// Tarsia has refused a later step of an SpGEMM, whose first step cuSPARSE has got now, too.
+    Late = Forwarded "forwarded: Tarsia cannot compute the product after all";
     /// cuSPARSE has answered a call for the size of a buffer with an error.
     Unanswered = Forwarded "forwarded: cuSPARSE refuses the arguments";
     /// An argument is NULL; cuSPARSE reports such errors itself.
@@ -107,6 +123,8 @@ outcomes! {
     Slower = Forwarded "forwarded: cuSPARSE is faster for this shape";
     /// Tarsia has failed after it had enqueued part of the product, so the call cannot be forwarded.
     Broken = Failed "answered EXECUTION_FAILED: Tarsia failed in the midst of the product";
+    /// Tarsia has refused a later step of an SpGEMM, when cuSPARSE could not get the product any more.
+    StepFailed = Failed "answered with an error: Tarsia cannot do this step of the product";
     /// The program found the function in this library, but the loaded cuSPARSE does not have it.
     NotInVersion = Failed "answered NOT_SUPPORTED: this cuSPARSE does not have the function";
     /// No cuSPARSE is loaded to which the call could be forwarded.
@@ -114,7 +132,7 @@ outcomes! {
 }
 
 /// `CUSPARSE_STATUS_SUCCESS`
-const SUCCESS: c_int = 0;
+pub const SUCCESS: c_int = 0;
 /// `CUSPARSE_STATUS_EXECUTION_FAILED`
 const EXECUTION_FAILED: c_int = 6;
 
@@ -133,6 +151,8 @@ pub enum More {
     Shape(Shape),
     /// Shape of a product that a rule forwards, and the rule's reason.
     Rule(Shape, &'static str),
+    /// SpGEMM that is taken.
+    Product(Box<SpgemmProblem>),
     /// Error that Tarsia has returned.
     Error(Error),
 }
@@ -180,6 +200,7 @@ pub fn decide(function: Function, real: Result<NonNull<c_void>, Missing>, frame:
             More::Nothing => String::new(),
             More::Shape(shape) => format!(" ({})", shape.describe()),
             More::Rule(shape, why) => format!(" ({}; {why})", shape.describe()),
+            More::Product(problem) => format!(" ({})", spgemm::describe(&problem)),
             More::Error(error) => format!(" ({})", error.message),
         };
         messages::line(&format!("{} {}{more}", function.name(), outcome.text()));
@@ -187,11 +208,18 @@ pub fn decide(function: Function, real: Result<NonNull<c_void>, Missing>, frame:
     answer
 }
 
-/// Removes the state that the drop-in keeps for an object that the program destroys.
+/// Removes the state that the drop-in keeps for an object that the program destroys or changes.
 fn note_end(function: Function, frame: Frame) {
     match function {
         Function::cusparseDestroy => handles::forget_handle(arguments::object(frame, 0)),
-        Function::cusparseDestroySpMat => handles::forget_matrix(arguments::object(frame, 0)),
+        Function::cusparseDestroySpMat => {
+            handles::forget_matrix(arguments::object(frame, 0));
+            plans::forget(arguments::object(frame, 0));
+        }
+        // With other arrays the matrix may have another pattern, even at the same addresses.
+        Function::cusparseCsrSetPointers | Function::cusparseCscSetPointers => {
+            plans::forget(arguments::object(frame, 0));
+        }
         _ => {}
     }
 }
@@ -220,6 +248,8 @@ fn step(
     match function {
         Function::cusparseSpMV => product(products::spmv(&frame.into())),
         Function::cusparseSpMM => product(products::spmm(&frame.into())),
+        Function::cusparseSpMV_preprocess => promised(products::preprocess_spmv(&frame.into())),
+        Function::cusparseSpMM_preprocess => promised(products::preprocess_spmm(&frame.into())),
         Function::cusparseSpMV_bufferSize => {
             let call = SpmvArguments::from(frame);
             // SAFETY: `address` is that of this function, and the arguments are those of the call.
@@ -232,8 +262,15 @@ fn step(
             let status = unsafe { call.call(address.as_ptr()) };
             size(status, call.last, || products::spmm_buffer_bytes(&call))
         }
+        _ if operation == Operation::Spgemm => spgemm::step(function, address, frame),
         _ => (Outcome::NotTaken.into(), None),
     }
+}
+
+/// Forwards a preprocess, after which Tarsia may make a plan.
+fn promised(result: Result<Shape, Decision>) -> (Decision, Option<c_int>) {
+    let noted = |shape| Decision { outcome: Outcome::Promised, more: More::Shape(shape) };
+    (result.map_or_else(|declined| declined, noted), None)
 }
 
 fn product(result: Result<Shape, Decision>) -> (Decision, Option<c_int>) {

@@ -66,6 +66,7 @@ macro_rules! with_functions {
             cusparseDestroy: Role::Cusparse,
             cusparseDestroySpMat: Role::Cusparse,
             cusparseCsrSetPointers: Role::Cusparse,
+            cusparseCscSetPointers: Role::Cusparse,
             cusparseSpMatSetValues: Role::Cusparse,
         }
     };

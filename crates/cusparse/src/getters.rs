@@ -38,6 +38,7 @@ pub struct Getters {
     stream: GetStream,
     pointer_mode: GetInt,
     format: GetInt,
+    const_csr: GetCompressed,
     csr: GetCompressed,
     csc: GetCompressed,
     const_vector: GetVector,
@@ -76,7 +77,8 @@ impl Getters {
             stream: find!(GetStream, c"cusparseGetStream"),
             pointer_mode: find!(GetInt, c"cusparseGetPointerMode"),
             format: find!(GetInt, c"cusparseSpMatGetFormat"),
-            csr: find!(GetCompressed, c"cusparseConstCsrGet"),
+            const_csr: find!(GetCompressed, c"cusparseConstCsrGet"),
+            csr: find!(GetCompressed, c"cusparseCsrGet"),
             csc: find!(GetCompressed, c"cusparseConstCscGet"),
             const_vector: find!(GetVector, c"cusparseConstDnVecGet"),
             vector: find!(GetVector, c"cusparseDnVecGet"),
@@ -110,7 +112,7 @@ impl Getters {
         // SAFETY: as above.
         answered(unsafe { (self.format)(matrix, &mut format) })?;
         let arrays = match format {
-            1 => SparseArrays::Csr(compressed(self.csr, matrix)?),
+            1 => SparseArrays::Csr(compressed(self.const_csr, matrix)?),
             2 => {
                 let m = compressed(self.csc, matrix)?;
                 SparseArrays::Csc(Compressed { major: m.minor, minor: m.major, ..m })
@@ -123,6 +125,14 @@ impl Getters {
             return Err(Outcome::Batches);
         }
         Ok(SparseMatrix { arrays, writable: true, temporary: false })
+    }
+
+    /// Returns the description of a CSR matrix that is to be written, whose descriptor must not be const.
+    pub fn csr_to_write(&self, matrix: Object) -> Result<Compressed, Outcome> {
+        match self.sparse(matrix)?.arrays {
+            SparseArrays::Csr(_) => compressed(self.csr, matrix),
+            _ => Err(Outcome::Format),
+        }
     }
 
     /// Returns the description of a dense vector; if it is to be written, its descriptor must not be const.

@@ -114,9 +114,14 @@ impl HandleState {
     }
 }
 
+/// Returns whether the process is a child of `fork`, in which no lock may be taken.
+pub fn is_child() -> bool {
+    IS_CHILD.load(Ordering::Relaxed)
+}
+
 /// Returns the state of a handle, which is made at the first call with the handle.
 pub fn state_of(handle: Object) -> Result<Arc<HandleState>, Outcome> {
-    if IS_CHILD.load(Ordering::Relaxed) {
+    if is_child() {
         return Err(Outcome::Child);
     }
     let known = HANDLES.read().unwrap_or_else(PoisonError::into_inner).get(&handle.addr()).map(Arc::clone);
@@ -132,7 +137,7 @@ pub fn state_of(handle: Object) -> Result<Arc<HandleState>, Outcome> {
 
 /// Drops the state of a handle that the program destroys.
 pub fn forget_handle(handle: Object) {
-    if IS_CHILD.load(Ordering::Relaxed) {
+    if is_child() {
         return;
     }
     let gone = HANDLES.write().unwrap_or_else(PoisonError::into_inner).remove(&handle.addr());
@@ -142,7 +147,7 @@ pub fn forget_handle(handle: Object) {
 
 /// Changes the set of preprocessed matrices.
 fn preprocessed(change: impl FnOnce(&mut BTreeSet<usize>)) {
-    if IS_CHILD.load(Ordering::Relaxed) {
+    if is_child() {
         return;
     }
     let mut matrices = PREPROCESSED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,7 +174,7 @@ pub fn forget_matrix(matrix: Object) {
 /// Returns whether the program has preprocessed a matrix.
 pub fn is_preprocessed(matrix: Object) -> bool {
     // In a child the lock may never be released, if another thread of the parent held it.
-    !IS_CHILD.load(Ordering::Relaxed)
+    !is_child()
         && PREPROCESSED_COUNT.load(Ordering::Relaxed) > 0
         && PREPROCESSED.lock().unwrap_or_else(PoisonError::into_inner).contains(&matrix.addr())
 }

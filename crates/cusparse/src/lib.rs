@@ -3,9 +3,10 @@
 //! the user's page.
 //!
 //! A call is *taken* if Tarsia computes its product, *forwarded* if it goes on to the real cuSPARSE as it
-//! came; the few that are neither are answered with an error. A summary counts the calls. Any call can be
-//! forwarded at any time: objects stay cuSPARSE's own, and Tarsia keeps no information about the contents of
-//! the program's arrays.
+//! came; the few that are neither are answered with an error. A summary counts the calls. Any call of SpMV and
+//! SpMM can be forwarded at any time: objects stay cuSPARSE's own, and Tarsia keeps no information about the
+//! contents of the program's arrays. A product of sparse matrices, which has steps, is taken or forwarded as a
+//! whole.
 //!
 //! - `functions`: the functions of cuSPARSE that this library intercepts
 //! - `entry`: the exported functions. Each asks `decision`, and then jumps to the real function or returns
@@ -15,7 +16,10 @@
 //! - `decision`: the decision whether a call is taken or forwarded, with the reason
 //! - `rules`: the products that cuSPARSE computes faster, which are forwarded although Tarsia could take them
 //! - `products`: calls that are taken: translates cuSPARSE's arguments and runs Tarsia's products
+//! - `spgemm`: the steps of SpGEMMs that are taken, and their plans
+//! - `place`: the place of nnz in cuSPARSE's descriptors, which SpGEMM sets
 //! - `handles`: Tarsia's own state for each of cuSPARSE's handles, and marks of preprocessed matrices
+//! - `plans`: plans of matrices that the program has preprocessed
 //! - `settings`: the environment variables
 //! - `summary`: counts of the calls, printed at exit
 //! - `messages`: messages on stderr
@@ -43,11 +47,16 @@ mod handles;
 mod load;
 #[allow(unsafe_code)]
 mod messages;
+#[allow(unsafe_code)]
+mod place;
+mod plans;
 mod products;
 #[allow(unsafe_code)]
 mod real;
 mod rules;
 mod settings;
+#[allow(unsafe_code)]
+mod spgemm;
 mod summary;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};

@@ -3,19 +3,21 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use tarsia::facade::direct::{
     Call, DenseMatrix, DenseVector, Direct, Failure, SparseArrays, SparseMatrix, SpmmProblem, SpmvProblem,
     SPMV_BUFFER_BYTES,
 };
-use tarsia::facade::{Address, ComputeType, DataType, OpKind, Operation as Op, Status, Types, TABLE};
+use tarsia::facade::{Address, ComputeType, DataType, Error, OpKind, Operation as Op, Status, Types, TABLE};
 
 use crate::arguments::{Object, SpmmArguments, SpmvArguments};
 use crate::catch;
 use crate::decision::{Decision, More, Outcome};
+use crate::functions::Operation;
 use crate::getters::{getters, Getters};
 use crate::handles::{self, HandleState};
+use crate::plans::{self, Next, Plan};
 use crate::rules::{self, Dense, Preprocessed, Shape};
 use crate::settings::settings;
 
@@ -31,6 +33,18 @@ pub fn spmv(call: &SpmvArguments) -> Result<Shape, Decision> {
     not_null(&[call.alpha, call.beta])?;
     let (problem, shape, x, y) = spmv_problem(getters, call)?;
     let preprocessed = Preprocessed(handles::is_preprocessed(call.a));
+    if preprocessed.0 {
+        let key = spmv_key(call);
+        let plan = plan_of(getters, &key, |direct, stream, is_frozen| {
+            Ok(Plan::Spmv(direct.dense(stream, &problem, is_frozen)?))
+        })?;
+        if let Some(Plan::Spmv(product)) = plan.as_deref().filter(|plan| plan.serves_spmv(&problem)) {
+            let scalars = (call.alpha, call.beta, null_mut());
+            return take(getters, call.handle, &shape, scalars, |direct, call| {
+                direct.planned_spmv(call, product, problem.a.values(), &x, &y)
+            });
+        }
+    }
     decide_by_rule(&shape, preprocessed)?;
     // The buffer of a preprocessed matrix holds data of cuSPARSE, which must not be overwritten.
     let buffer = if preprocessed.0 { null_mut() } else { call.last };
@@ -74,6 +88,16 @@ pub fn spmm(call: &SpmmArguments) -> Result<Shape, Decision> {
     let (problem, shape, b, c) = spmm_problem(getters, call)?;
     // SpMM may need the buffer, which holds data of cuSPARSE's preprocessing. (SpMV runs without a buffer.)
     if handles::is_preprocessed(call.a) {
+        let key = spmm_key(call);
+        let plan = plan_of(getters, &key, |direct, stream, is_frozen| {
+            Ok(Plan::Spmm(direct.dense(stream, &problem, is_frozen)?))
+        })?;
+        if let Some(Plan::Spmm(product)) = plan.as_deref().filter(|plan| plan.serves_spmm(&problem)) {
+            let scalars = (call.alpha, call.beta, null_mut());
+            return take(getters, call.handle, &shape, scalars, |direct, call| {
+                direct.planned_spmm(call, product, problem.a.values(), &b, &c)
+            });
+        }
         return Err(Outcome::Preprocessed.into());
     }
     decide_by_rule(&shape, Preprocessed(false))?;
@@ -119,6 +143,62 @@ fn spmm_problem(
         ieee: !settings().fast_fp32,
     };
     Ok((problem, shape, b, c))
+}
+
+/// Notes that the program preprocesses a matrix for SpMV, if its products can be taken.
+pub fn preprocess_spmv(call: &SpmvArguments) -> Result<Shape, Decision> {
+    let getters = getters().ok_or(Outcome::NotDescribed)?;
+    let (_, shape, ..) = spmv_problem(getters, call)?;
+    preprocess(&spmv_key(call), shape)
+}
+
+/// Notes that the program preprocesses a matrix for SpMM, if its products can be taken.
+pub fn preprocess_spmm(call: &SpmmArguments) -> Result<Shape, Decision> {
+    let getters = getters().ok_or(Outcome::NotDescribed)?;
+    let (_, shape, ..) = spmm_problem(getters, call)?;
+    preprocess(&spmm_key(call), shape)
+}
+
+fn spmv_key(call: &SpmvArguments) -> plans::Key {
+    let &SpmvArguments { a: matrix, handle, algorithm, .. } = call;
+    plans::Key { matrix, of: Operation::Spmv, handle, algorithm }
+}
+
+fn spmm_key(call: &SpmmArguments) -> plans::Key {
+    let &SpmmArguments { a: matrix, handle, algorithm, .. } = call;
+    plans::Key { matrix, of: Operation::Spmm, handle, algorithm }
+}
+
+fn preprocess(key: &plans::Key, shape: Shape) -> Result<Shape, Decision> {
+    decide_by_rule(&shape, Preprocessed(false))?;
+    handles::state_of(key.handle)?.direct()?;
+    match plans::promise(key) {
+        true => Ok(shape),
+        false => Err(Outcome::Again.into()),
+    }
+}
+
+/// Returns the plan of a preprocessed matrix, which is made if it is due; `None` if there is none, or the
+/// stream is being captured: a graph would share the handle's memory with later calls.
+fn plan_of(
+    getters: &Getters,
+    key: &plans::Key,
+    make: impl FnOnce(&Direct, Address, bool) -> Result<Plan, Error>,
+) -> Result<Option<Arc<Plan>>, Decision> {
+    let stream = getters.stream(key.handle)?;
+    let state = handles::state_of(key.handle)?;
+    if state.direct()?.is_capturing(stream).unwrap_or(true) {
+        return Ok(None);
+    }
+    match plans::next(key) {
+        Next::Use(plan) => Ok(Some(plan)),
+        Next::Without => Ok(None),
+        Next::Make => {
+            let plan = make(state.prepared(stream)?, stream, settings().frozen_values).map(Arc::new);
+            plans::keep(key, plan.as_ref().ok().map(Arc::clone));
+            Ok(Some(plan.map_err(Failure::Refused)?))
+        }
+    }
 }
 
 /// Runs `product` with the given alpha, beta and buffer. A product that panics may have enqueued work, so it
@@ -183,7 +263,7 @@ fn is_unsupported(declined: &Decision) -> bool {
     matches!(&declined.more, More::Error(error) if error.status == Status::NotSupported)
 }
 
-fn not_null(pointers: &[*const c_void]) -> Result<(), Outcome> {
+pub fn not_null(pointers: &[*const c_void]) -> Result<(), Outcome> {
     match pointers.iter().any(|pointer| pointer.is_null()) {
         true => Err(Outcome::Null),
         false => Ok(()),
@@ -206,22 +286,23 @@ fn in_place(a: &SparseMatrix, op: Op) -> Result<(), Outcome> {
     }
 }
 
-/// Returns the types of a product if the algorithms without a plan support them. Real fp32 sums use IEEE
+/// Returns the types of a product if the algorithms that execute it support them. Real fp32 sums use IEEE
 /// operations alone (pedantic), unless `TARSIA_CUSPARSE_FP32` is `fast`.
-fn types(of: OpKind, [a, x, y]: [DataType; 3], compute: c_int) -> Result<Types, Outcome> {
-    static SERVED: OnceLock<[&[Types]; 2]> = OnceLock::new();
+pub fn types(of: OpKind, [a, x, y]: [DataType; 3], compute: c_int) -> Result<Types, Outcome> {
+    static SERVED: OnceLock<[(OpKind, &[Types]); 3]> = OnceLock::new();
     let served = SERVED.get_or_init(|| {
-        // Types of the algorithm with this name, which executes the operation without a plan.
+        // Types of the algorithm with this name: SpMV's and SpMM's executes without a plan.
         let of_algorithm = |of: OpKind, name: &str| {
             let row = TABLE.iter().find(|row| row.op == of && row.name == name);
             row.map_or(&[][..], |row| row.types)
         };
-        [of_algorithm(OpKind::Spmv, "csr"), of_algorithm(OpKind::Spmm, "row")]
+        [(OpKind::Spmv, "csr"), (OpKind::Spmm, "row"), (OpKind::Spgemm, "hash")]
+            .map(|(of, name)| (of, of_algorithm(of, name)))
     });
     let compute = ComputeType::from_code(compute).ok_or(Outcome::Types)?;
     let plain = Types { a, x, y, compute };
     if !matches!(compute, ComputeType::R32F | ComputeType::R64F | ComputeType::C32F | ComputeType::C64F)
-        || !served[usize::from(of == OpKind::Spmm)].contains(&plain)
+        || !served.iter().any(|(op, types)| *op == of && types.contains(&plain))
     {
         return Err(Outcome::Types);
     }

@@ -1,5 +1,5 @@
 //! Settings from the environment variables `TARSIA_CUSPARSE`, `TARSIA_CUSPARSE_TAKE`, `TARSIA_CUSPARSE_FP32`,
-//! and one for tests.
+//! `TARSIA_CUSPARSE_VALUES`, and one for tests.
 
 use std::sync::OnceLock;
 
@@ -29,6 +29,8 @@ pub struct Settings {
     pub take: Vec<Operation>,
     /// True if fp32 products may use faster arithmetic than IEEE operations alone.
     pub fast_fp32: bool,
+    /// True if the values of a matrix that the program has preprocessed stay as they are.
+    pub frozen_values: bool,
     /// True in tests without a device: products are computed by the host backend, on the host memory of
     /// cuSPARSE's stand-in.
     pub on_host: bool,
@@ -50,13 +52,14 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 pub fn settings() -> &'static Settings {
     SETTINGS.get_or_init(|| {
         let variable = |name: &str| std::env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
-        let of_products = [variable("TARSIA_CUSPARSE_FP32"), variable("TARSIA_CUSPARSE_TEST_ON_HOST")];
+        let of_products = ["FP32", "VALUES", "TEST_ON_HOST"];
+        let of_products = of_products.map(|name| variable(&format!("TARSIA_CUSPARSE_{name}")));
         read(&variable("TARSIA_CUSPARSE"), &variable("TARSIA_CUSPARSE_TAKE"), &of_products)
     })
 }
 
 /// Parses the texts of the variables; an empty text means that the variable is not set.
-fn read(mode: &str, take: &str, [fp32, on_host]: &[String; 2]) -> Settings {
+fn read(mode: &str, take: &str, [fp32, values, on_host]: &[String; 3]) -> Settings {
     let mut problems = Vec::new();
     let mode = match mode.trim() {
         "" => Mode::Quiet,
@@ -85,18 +88,20 @@ fn read(mode: &str, take: &str, [fp32, on_host]: &[String; 2]) -> Settings {
     }
     let all = take.trim().is_empty();
     let take = Operation::ALL.into_iter().filter(|operation| all || taken.contains(operation)).collect();
-    let fast_fp32 = match fp32.trim() {
-        "" | "pedantic" => false,
-        "fast" => true,
-        other => {
-            let other = beginning(other);
+    // Returns whether a variable has its second word; the first one is as if it were not set.
+    let mut is_second = |name: &str, text: &str, [first, second]: [&str; 2]| {
+        let text = text.trim();
+        if ![first, second, ""].contains(&text) {
             problems.push(format!(
-                "TARSIA_CUSPARSE_FP32 is `{other}`: it can be pedantic or fast; as if it were not set"
+                "{name} is `{}`: it can be {first} or {second}; as if it were not set",
+                beginning(text)
             ));
-            false
         }
+        text == second
     };
-    Settings { mode, take, fast_fp32, on_host: on_host.trim() == "1", problems }
+    let fast_fp32 = is_second("TARSIA_CUSPARSE_FP32", fp32, ["pedantic", "fast"]);
+    let frozen_values = is_second("TARSIA_CUSPARSE_VALUES", values, ["changing", "frozen"]);
+    Settings { mode, take, fast_fp32, frozen_values, on_host: on_host.trim() == "1", problems }
 }
 
 /// Returns the first 40 characters of a text, which may have any length.
@@ -121,6 +126,7 @@ mod tests {
                 mode: Mode::Quiet,
                 take: Operation::ALL.to_vec(),
                 fast_fp32: false,
+                frozen_values: false,
                 on_host: false,
                 problems: Vec::new(),
             };
@@ -145,10 +151,19 @@ mod tests {
 
     #[test]
     fn fp32_is_pedantic_unless_it_is_to_be_fast() {
-        let of = |text: &str| super::read("", "", &[text.to_string(), String::new()]);
+        let of = |text: &str| super::read("", "", &[text.to_string(), String::new(), String::new()]);
         assert_eq!((of("fast").fast_fp32, of(" pedantic ").fast_fp32), (true, false));
         let wrong = of("tf32");
         assert!(!wrong.fast_fp32 && wrong.problems[0].contains("`tf32`"), "{wrong:?}");
+    }
+
+    #[test]
+    fn values_change_unless_they_are_frozen() {
+        let of = |text: &str| super::read("", "", &[String::new(), text.to_string(), String::new()]);
+        assert_eq!((of("frozen").frozen_values, of("changing").frozen_values), (true, false));
+        assert!(of(" frozen ").problems.is_empty() && of("").problems.is_empty());
+        let wrong = of("cold");
+        assert!(!wrong.frozen_values && wrong.problems[0].contains("`cold`"), "{wrong:?}");
     }
 
     #[test]

@@ -7,8 +7,13 @@ use std::process::{Command, Output};
 use super::{assert_has, error, stderr, stdout, Folder};
 
 /// Variables that the command sets.
-const VARIABLES: [&str; 4] =
-    ["LD_PRELOAD", "TARSIA_CUSPARSE", "TARSIA_CUSPARSE_TAKE", "TARSIA_CUSPARSE_FP32"];
+const VARIABLES: [&str; 5] = [
+    "LD_PRELOAD",
+    "TARSIA_CUSPARSE",
+    "TARSIA_CUSPARSE_TAKE",
+    "TARSIA_CUSPARSE_FP32",
+    "TARSIA_CUSPARSE_VALUES",
+];
 
 /// Compiles a library that says `NAME was preloaded` when it is loaded; returns its path.
 fn library(folder: &Folder, name: &str) -> String {
@@ -81,14 +86,23 @@ fn options_become_variables() {
     let folder = Folder::new();
     let drop_in = library(&folder, "drop_in.so");
     let preload = format!("LD_PRELOAD={drop_in}");
-    let cases: &[(&[&str], [&str; 3])] = &[
+    let cases: &[(&[&str], &[&str])] = &[
         (
             &["--trace", "--fp32", "fast", "--take", "spmm"],
-            ["TARSIA_CUSPARSE=trace", "TARSIA_CUSPARSE_FP32=fast", "TARSIA_CUSPARSE_TAKE=spmm"],
+            &["TARSIA_CUSPARSE=trace", "TARSIA_CUSPARSE_FP32=fast", "TARSIA_CUSPARSE_TAKE=spmm"],
         ),
         (
             &["--fp32=pedantic", "--take", "spmv,spgemm"],
-            ["TARSIA_CUSPARSE=summary", "TARSIA_CUSPARSE_FP32=pedantic", "TARSIA_CUSPARSE_TAKE=spmv,spgemm"],
+            &["TARSIA_CUSPARSE=summary", "TARSIA_CUSPARSE_FP32=pedantic", "TARSIA_CUSPARSE_TAKE=spmv,spgemm"],
+        ),
+        (
+            &["--values", "frozen", "--fp32", "fast", "--take", "spmv"],
+            &[
+                "TARSIA_CUSPARSE=summary",
+                "TARSIA_CUSPARSE_FP32=fast",
+                "TARSIA_CUSPARSE_TAKE=spmv",
+                "TARSIA_CUSPARSE_VALUES=frozen",
+            ],
         ),
     ];
     for (options, expected) in cases {
@@ -96,7 +110,7 @@ fn options_become_variables() {
         // An option goes before a variable that is set.
         for before in [&[][..], &[("TARSIA_CUSPARSE_TAKE", "spmv"), ("TARSIA_CUSPARSE_FP32", "other")]] {
             let found = variables(&run(before, &arguments));
-            assert_eq!(found, [&[preload.as_str()], &expected[..]].concat(), "{options:?}");
+            assert_eq!(found, [&[preload.as_str()], *expected].concat(), "{options:?}");
         }
     }
 }

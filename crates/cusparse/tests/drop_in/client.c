@@ -83,6 +83,7 @@ int run(void) {
     got("SpGEMM_destroyDescr", cusparseSpGEMM_destroyDescr(object));
 
     got("CsrSetPointers", cusparseCsrSetPointers(P(1), P(2), P(3), P(4)));
+    got("CscSetPointers", cusparseCscSetPointers(P(1), P(2), P(3), P(4)));
     got("SpMatSetValues", cusparseSpMatSetValues(P(1), P(2)));
     got("DestroySpMat", cusparseDestroySpMat(P(1)));
     got("Destroy", cusparseDestroy(handle));

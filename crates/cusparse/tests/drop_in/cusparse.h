@@ -37,7 +37,9 @@ int cusparseDestroyDnVec(Object vector);
 int cusparseDestroyDnMat(Object matrix);
 int cusparseDestroySpMat(Object matrix);
 int cusparseCsrSetPointers(Object matrix, void *offsets, void *columns, void *values);
+int cusparseCscSetPointers(Object matrix, void *offsets, void *rows, void *values);
 int cusparseSpMatSetValues(Object matrix, void *values);
+int cusparseSpMatGetSize(Object matrix, int64_t *rows, int64_t *cols, int64_t *nnz);
 
 int cusparseSpMV(Object handle, int op, const void *alpha, Object a, Object x, const void *beta,
                  Object y, int type, int algorithm, void *buffer);

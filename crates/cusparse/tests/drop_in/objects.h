@@ -1,9 +1,15 @@
 /* Objects of the stand-in: descriptors, which keep the arguments that they were created with, and
- * one stream and pointer mode for all handles. Pointers that are no descriptors are never read. */
+ * one stream and pointer mode for all handles. Pointers that are no descriptors are never read.
+ *
+ * LAYOUT says how a descriptor keeps nnz: 0 as one number, 1 twice, 2 with other bits. */
 #include "cusparse.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+
+#ifndef LAYOUT
+#define LAYOUT 0
+#endif
 
 typedef struct {
     int format; /* value of cusparseFormat_t; 0 for dense vectors and matrices */
@@ -12,6 +18,9 @@ typedef struct {
     int offset_type, index_type, base, value_type, order, batches;
 } Described;
 
+/* Turns nnz into what a descriptor keeps, and back. */
+static int64_t kept(int64_t nnz) { return LAYOUT == 2 ? ~nnz : nnz; }
+
 #define MOST 4096
 static Described *objects[MOST];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -19,13 +28,15 @@ static void *the_stream;
 static int the_mode;
 
 static int made(Object *out, Described described) {
+    described.nnz = kept(described.nnz);
     pthread_mutex_lock(&lock);
     int at = 0;
     while (at < MOST && objects[at])
         ++at;
-    Described *object = at < MOST ? malloc(sizeof *object) : NULL;
+    Described *object = at < MOST ? malloc(sizeof *object + sizeof(int64_t)) : NULL;
     if (object) {
         *object = described;
+        *(int64_t *)(object + 1) = LAYOUT == 1 ? object->nnz : 0;
         objects[at] = object;
         *out = object;
     }
@@ -145,7 +156,7 @@ static int get_compressed(int format, Object matrix, int64_t *rows, int64_t *col
     const Described *m = object_of(matrix);
     if (!m || m->format != format)
         return 3;
-    *rows = m->rows, *cols = m->cols, *nnz = m->nnz;
+    *rows = m->rows, *cols = m->cols, *nnz = kept(m->nnz);
     *offsets = m->offsets, *indices = m->indices, *values = m->values;
     *offset_type = m->offset_type, *index_type = m->index_type;
     *base = m->base, *value_type = m->value_type;
@@ -157,6 +168,22 @@ int cusparseConstCsrGet(Object matrix, int64_t *rows, int64_t *cols, int64_t *nn
                         int *offset_type, int *index_type, int *base, int *value_type) {
     return get_compressed(1, matrix, rows, cols, nnz, offsets, indices, values, offset_type,
                           index_type, base, value_type);
+}
+
+int cusparseCsrGet(Object matrix, int64_t *rows, int64_t *cols, int64_t *nnz, void **offsets,
+                   void **indices, void **values, int *offset_type, int *index_type, int *base,
+                   int *value_type) {
+    return get_compressed(1, matrix, rows, cols, nnz, (const void **)offsets,
+                          (const void **)indices, (const void **)values, offset_type, index_type,
+                          base, value_type);
+}
+
+int cusparseSpMatGetSize(Object matrix, int64_t *rows, int64_t *cols, int64_t *nnz) {
+    const Described *m = object_of(matrix);
+    if (!m)
+        return 3;
+    *rows = m->rows, *cols = m->cols, *nnz = kept(m->nnz);
+    return 0;
 }
 
 int cusparseConstCscGet(Object matrix, int64_t *rows, int64_t *cols, int64_t *nnz,
@@ -191,7 +218,7 @@ int cusparseConstDnMatGet(Object matrix, int64_t *rows, int64_t *cols, int64_t *
     const Described *m = object_of(matrix);
     if (!m)
         return 3;
-    *rows = m->rows, *cols = m->cols, *ld = m->nnz;
+    *rows = m->rows, *cols = m->cols, *ld = kept(m->nnz);
     *values = m->values, *value_type = m->value_type, *order = m->order;
     return 0;
 }

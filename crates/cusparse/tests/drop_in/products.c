@@ -5,133 +5,22 @@
  * - taken: every product succeeds and is right, except that COO is forwarded
  * - forwarded: every product is forwarded, and its result is unchanged
  * - rules: products that cuSPARSE computes faster are forwarded, others are taken
+ * - prepared N: products after preprocess are taken, of N columns or (0) of a vector; a third
+ * argument says that values do not change
  * - threads: products are taken in 8 threads, which have their own handles or share one
  * - fork: products are taken, and forwarded in a child made by fork
  * - declined: unsupported products are forwarded, and their results are unchanged
  */
 #define _GNU_SOURCE
 #include "cusparse.h"
+#include "numbers.h"
 
-#include <complex.h>
-#include <math.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { R32F = 0, R64F = 1, R16F = 2, R8I = 3, C32F = 4, C64F = 5, R16BF = 14 };
 enum { CSR = 1, CSC = 2, COO = 3 };
 enum { SPMV_STATUS = 105, SPMM_STATUS = 115 };
-typedef double complex Number;
-
-static int failures, products;
-
-static void expect(int is_right, const char *what, const char *more) {
-    ++products;
-    if (!is_right) {
-        ++failures;
-        printf("%s: %s\n", what, more);
-    }
-}
-
-static size_t size_of(int type) {
-    switch (type) {
-    case R16F:
-    case R16BF:
-        return 2;
-    case R32F:
-        return 4;
-    case C64F:
-        return 16;
-    default:
-        return 8;
-    }
-}
-
-/* Converts a value to fp16. Values are multiples of 1/4 below 2048, which are exact in all types
- * but bf16, where results lose their last bits. */
-static uint16_t half_of(double value) {
-    if (value == 0)
-        return 0;
-    int exponent;
-    double fraction = frexp(fabs(value), &exponent);
-    uint16_t bits = (uint16_t)((exponent + 14) << 10 | (int)lrint((2 * fraction - 1) * 1024));
-    return value < 0 ? bits | 0x8000 : bits;
-}
-
-static double value_of_half(uint16_t bits) {
-    double value = ldexp((bits & 0x3ff) | (bits & 0x7c00 ? 0x400 : 0), ((bits >> 10 & 31) - 25));
-    return bits & 0x8000 ? -value : value;
-}
-
-static void put(int type, void *array, int64_t at, Number value) {
-    float single = (float)creal(value);
-    uint32_t bits;
-    switch (type) {
-    case R32F:
-        ((float *)array)[at] = single;
-        break;
-    case R64F:
-        ((double *)array)[at] = creal(value);
-        break;
-    case R16F:
-        ((uint16_t *)array)[at] = half_of(creal(value));
-        break;
-    case R16BF:
-        memcpy(&bits, &single, 4);
-        ((uint16_t *)array)[at] = (uint16_t)(bits >> 16);
-        break;
-    case C32F:
-        ((float complex *)array)[at] = (float complex)value;
-        break;
-    default:
-        ((Number *)array)[at] = value;
-    }
-}
-
-static Number get(int type, const void *array, int64_t at) {
-    float single;
-    uint32_t bits;
-    switch (type) {
-    case R32F:
-        return ((const float *)array)[at];
-    case R64F:
-        return ((const double *)array)[at];
-    case R16F:
-        return value_of_half(((const uint16_t *)array)[at]);
-    case R16BF:
-        bits = (uint32_t)((const uint16_t *)array)[at] << 16;
-        memcpy(&single, &bits, 4);
-        return single;
-    case C32F:
-        return ((const float complex *)array)[at];
-    default:
-        return ((const Number *)array)[at];
-    }
-}
-
-static unsigned state = 1;
-
-static int drawn(int below) {
-    state = state * 1664525u + 1013904223u;
-    return (int)(state >> 8) % below;
-}
-
-/* Draws a multiple of 1/4 in [-2, 2]; for a complex type both parts are such numbers. */
-static Number number(int type) {
-    double real = (drawn(17) - 8) / 4.0;
-    return type == C32F || type == C64F ? real + I * (drawn(17) - 8) / 4.0 : real;
-}
-
-static void *array_of(int type, int64_t count) {
-    void *array = malloc((size_t)count * size_of(type) + 16);
-    for (int64_t at = 0; at < count; ++at)
-        put(type, array, at, number(type));
-    return array;
-}
-
 enum { M = 37, K = 23, MOST = 400 };
 /* Pattern of op(A), by rows. */
 static int row_of[MOST], col_of[MOST], row_begin[M + 1], nnz;
@@ -154,13 +43,6 @@ static void make_pattern(void) {
 typedef struct {
     int format, offset_type, index_type, base, a, x, y, compute;
 } Case;
-
-static void put_index(int type, void *array, int at, int64_t value) {
-    if (type == 2)
-        ((int32_t *)array)[at] = (int32_t)value;
-    else
-        ((int64_t *)array)[at] = value;
-}
 
 /* Arrays of A in the case's format, in which the rows of op(A) are in order. */
 typedef struct {
@@ -386,9 +268,10 @@ static void declined(Object handle) {
     cusparseDnMatSetStridedBatch(mb, 2, 100);
     SPMM(&one, a.descriptor, mb, &one, mc, 0);
     cusparseDnMatSetStridedBatch(mb, 1, 0);
-    /* The buffer of a preprocessed matrix belongs to cuSPARSE as long as the matrix lives. */
+    /* The buffer of a preprocessed matrix belongs to cuSPARSE as long as the matrix lives; the plan
+     * is for another algorithm. */
     cusparseSpMM_preprocess(handle, 0, 0, &one, a.descriptor, mb, &one, mc, R64F, 0, NULL);
-    SPMM(&one, a.descriptor, mb, &one, mc, 0);
+    SPMM(&one, a.descriptor, mb, &one, mc, 4);
     Sparse other = make_sparse(&c);
     expect(cusparseSpMM(handle, 0, 0, &one, other.descriptor, mb, &one, mc, R64F, 0, NULL) == 0,
            "SpMM", "of another matrix than the preprocessed one");
@@ -398,7 +281,8 @@ static void declined(Object handle) {
     cusparseDestroyDnMat(mb), cusparseDestroyDnMat(mc);
 }
 
-/* Products that rules forward: SpMM with few entries, and SpMV after preprocess. */
+/* Products that rules forward: SpMM with few entries, and SpMV after preprocess for another
+ * algorithm. */
 static void rules(Object handle) {
     const Case c = {CSR, 2, 2, 0, R64F, R64F, R64F, R64F};
     const Case single = {CSR, 2, 2, 0, R32F, R32F, R32F, R32F};
@@ -413,10 +297,117 @@ static void rules(Object handle) {
     expect(cusparseSpMV(handle, 0, &one, a.descriptor, vx, &one, vy, R64F, 0, NULL) == 0, "SpMV",
            "before preprocess");
     cusparseSpMV_preprocess(handle, 0, &one, a.descriptor, vx, &one, vy, R64F, 0, NULL);
-    expect(cusparseSpMV(handle, 0, &one, a.descriptor, vx, &one, vy, R64F, 0, NULL) == SPMV_STATUS,
+    expect(cusparseSpMV(handle, 0, &one, a.descriptor, vx, &one, vy, R64F, 2, NULL) == SPMV_STATUS,
            "SpMV", "after preprocess");
     cusparseDestroyDnVec(vx), cusparseDestroyDnVec(vy);
     end_sparse(&a);
+}
+
+/* The product of a preprocessed matrix with a dense matrix of N columns, or with a vector. */
+typedef struct {
+    Object handle, dense, out;
+    Sparse a;
+    int columns;
+    double b[K * 4], c[M * 4];
+} Prepared;
+
+static void preprocess(Prepared *p, int algorithm) {
+    double one = 1, zero = 0;
+    if (p->columns)
+        cusparseSpMM_preprocess(p->handle, 0, 0, &one, p->a.descriptor, p->dense, &zero, p->out,
+                                R64F, algorithm, NULL);
+    else
+        cusparseSpMV_preprocess(p->handle, 0, &one, p->a.descriptor, p->dense, &zero, p->out, R64F,
+                                algorithm, NULL);
+}
+
+/* Computes the product, and checks it against `values` if the status is 0. */
+static void is_computed(Prepared *p, int algorithm, const double *values, int status,
+                        const char *when) {
+    double alpha = 0.5, zero = 0;
+    int n = p->columns ? p->columns : 1;
+    memset(p->c, 0xff, sizeof p->c);
+    int found = p->columns ? cusparseSpMM(p->handle, 0, 0, &alpha, p->a.descriptor, p->dense, &zero,
+                                          p->out, R64F, algorithm, NULL)
+                           : cusparseSpMV(p->handle, 0, &alpha, p->a.descriptor, p->dense, &zero,
+                                          p->out, R64F, algorithm, NULL);
+    int is_right = found == status;
+    for (int row = 0; !status && row < M; ++row) {
+        for (int col = 0; col < n; ++col) {
+            double sum = 0;
+            for (int at = row_begin[row]; at < row_begin[row + 1]; ++at)
+                sum += values[at] * p->b[col_of[at] * n + col];
+            is_right &= p->c[row * n + col] == alpha * sum;
+        }
+    }
+    expect(is_right, p->columns ? "SpMM" : "SpMV", when);
+}
+
+static void change_columns(Prepared *p) {
+    for (int row = 0; row < M; ++row) {
+        for (int at = row_begin[row]; at < row_begin[row + 1]; ++at) {
+            col_of[at] = (col_of[at] + 3) % K;
+            put_index(2, p->a.indices, at, col_of[at]);
+        }
+    }
+}
+
+/* Plans of a preprocessed matrix: `forwarded` is the status of products that have none. */
+static void prepared(Object handle, int columns, int is_frozen) {
+    const Case c = {CSR, 2, 2, 0, R64F, R64F, R64F, R64F};
+    int forwarded = columns ? SPMM_STATUS : SPMV_STATUS;
+    Prepared p = {.handle = handle, .a = make_sparse(&c), .columns = columns};
+    for (int at = 0; at < K * 4; ++at)
+        p.b[at] = creal(number(R64F));
+    if (columns) {
+        cusparseCreateDnMat(&p.dense, K, columns, columns, p.b, R64F, 2);
+        cusparseCreateDnMat(&p.out, M, columns, columns, p.c, R64F, 2);
+    } else {
+        cusparseCreateDnVec(&p.dense, K, p.b, R64F);
+        cusparseCreateDnVec(&p.out, M, p.c, R64F);
+    }
+    double *values = p.a.values, *others = array_of(R64F, MOST);
+    preprocess(&p, 0);
+    for (int round = 0; round < 4; ++round)
+        is_computed(&p, 0, values, round ? 0 : forwarded, "after preprocess");
+    is_computed(&p, columns ? 4 : 2, values, forwarded, "with another algorithm");
+    if (!is_frozen) {
+        for (int at = 0; at < nnz; ++at)
+            values[at] += 1;
+        is_computed(&p, 0, values, 0, "with other values");
+    }
+    cusparseSpMatSetValues(p.a.descriptor, others);
+    is_computed(&p, 0, others, is_frozen ? forwarded : 0, "with another array of values");
+    cusparseSpMatSetValues(p.a.descriptor, values);
+    is_computed(&p, 0, values, 0, "with the first array of values");
+
+    /* The arrays may have another pattern once they are set, even at the same addresses. */
+    change_columns(&p);
+    cusparseCsrSetPointers(p.a.descriptor, p.a.first, p.a.indices, values);
+    is_computed(&p, 0, values, forwarded, "with other arrays");
+    preprocess(&p, 0);
+    for (int round = 0; round < 2; ++round)
+        is_computed(&p, 0, values, round ? 0 : forwarded, "preprocessed with other arrays");
+    change_columns(&p);
+    preprocess(&p, 0);
+    for (int round = 0; round < 2; ++round)
+        is_computed(&p, 0, values, forwarded, "preprocessed again with the same arrays");
+
+    /* As in hypre, which destroys the descriptor that it has preprocessed. */
+    end_sparse(&p.a);
+    p.a = make_sparse(&c);
+    is_computed(&p, 0, p.a.values, 0, "with a new descriptor");
+    preprocess(&p, 0);
+    for (int round = 0; round < 2; ++round)
+        is_computed(&p, 0, p.a.values, round ? 0 : forwarded, "a new descriptor after preprocess");
+    Object other_handle = &p;
+    p.handle = other_handle;
+    is_computed(&p, 0, p.a.values, forwarded, "with another handle");
+    cusparseDestroy(other_handle);
+    end_sparse(&p.a);
+    free(others);
+    columns ? cusparseDestroyDnMat(p.dense) : cusparseDestroyDnVec(p.dense);
+    columns ? cusparseDestroyDnMat(p.out) : cusparseDestroyDnVec(p.out);
 }
 
 /* Operands of one product that all threads compute, each into its own result. */
@@ -490,6 +481,8 @@ int main(int count, char **arguments) {
         all(handle, SPMV_STATUS, SPMM_STATUS);
     else if (strcmp(what, "rules") == 0)
         rules(handle);
+    else if (strcmp(what, "prepared") == 0)
+        prepared(handle, atoi(arguments[2]), count > 3);
     else if (strcmp(what, "threads") == 0)
         threads();
     else if (strcmp(what, "fork") == 0)

@@ -4,15 +4,18 @@
 
 use crate::world::{Outcome, World};
 
-/// Creates a folder with the program of products.c.
+/// Creates a folder with the programs of products.c and spgemm.c.
 fn world() -> World {
     let world = World::new();
-    world.compile(
-        "products.c",
-        "products",
-        &["./libcusparse.so.12", "-Wl,-rpath,$ORIGIN", "-lm", "-pthread"],
-    );
+    compile(&world);
     world
+}
+
+fn compile(world: &World) {
+    for name in ["products", "spgemm"] {
+        let source = format!("{name}.c");
+        world.compile(&source, name, &["./libcusparse.so.12", "-Wl,-rpath,$ORIGIN", "-lm", "-pthread"]);
+    }
 }
 
 const ON_HOST: (&str, &str) = ("TARSIA_CUSPARSE_TEST_ON_HOST", "1");
@@ -94,15 +97,17 @@ fn names(outcome: &Outcome) -> Vec<&str> {
 #[test]
 fn everything_can_be_forwarded() {
     let world = world();
-    let program = ["products", "forwarded"];
-    let without = world.without(&program);
-    let count = products(&without);
-    // Everything is forwarded without a device, with the drop-in off, and with both operations left out.
-    let none = [("TARSIA_CUSPARSE_TAKE", "spgemm"), ON_HOST];
-    for variables in [&[][..], &[("TARSIA_CUSPARSE", "off"), ON_HOST], &none] {
-        let with = world.with(&program, variables);
-        assert_eq!(names(&with), names(&without));
-        assert_eq!(products(&with), count);
+    for (name, others) in [("products", "spgemm"), ("spgemm", "spmv,spmm")] {
+        let program = [name, "forwarded"];
+        let without = world.without(&program);
+        let count = products(&without);
+        // Everything is forwarded without a device, with the drop-in off, and with the operations left out.
+        let none = [("TARSIA_CUSPARSE_TAKE", others), ON_HOST];
+        for variables in [&[][..], &[("TARSIA_CUSPARSE", "off"), ON_HOST], &none] {
+            let with = world.with(&program, variables);
+            assert_eq!(names(&with), names(&without));
+            assert_eq!(products(&with), count);
+        }
     }
 }
 
@@ -126,7 +131,7 @@ fn what_is_not_served_is_forwarded_with_a_reason() {
         ("cusparseSpMM", "the algorithm is none of A's format", 1),
         ("cusparseSpMM", "batches", 1),
         ("cusparseSpMM", "the program has preprocessed A", 1),
-        ("cusparseSpMM_preprocess", "not taken by this version", 1),
+        ("cusparseSpMM_preprocess", "and Tarsia analyzes the matrix", 1),
     ] {
         let found = calls(&with, name, &format!("forwarded: {reason}"));
         assert_eq!(found, count, "{name}, {reason}: {:#?}", with.messages);
@@ -139,6 +144,100 @@ fn threads_have_handles_of_their_own_or_share_one() {
     let with = world().with(&["products", "threads"], &[("TARSIA_CUSPARSE", "summary"), ON_HOST]);
     assert_eq!(products(&with), 8);
     assert_eq!(calls(&with, "cusparseSpMV", "taken"), 8 * 300);
+}
+
+/// A plan serves the products that a matrix was preprocessed for, as long as the program's calls let its pattern
+/// be the same. Rules are off for SpMM, which is small here, and on for SpMV, to tell its plan's products.
+#[test]
+fn preprocessed_matrices_have_plans() {
+    let world = world();
+    for (columns, mode) in [("0", ("TARSIA_CUSPARSE", "summary")), ("4", FORCE)] {
+        for frozen in [None, Some("frozen")] {
+            let program: Vec<_> = ["products", "prepared", columns].into_iter().chain(frozen).collect();
+            let values = ("TARSIA_CUSPARSE_VALUES", frozen.unwrap_or_default());
+            let with = world.with(&program, &[mode, ON_HOST, SIZES, values]);
+            assert_eq!(products(&with), if frozen.is_some() { 16 } else { 17 });
+            let name = if columns == "0" { "cusparseSpMV_preprocess" } else { "cusparseSpMM_preprocess" };
+            let counts = ["and Tarsia analyzes the matrix", "the matrix has been preprocessed before"]
+                .map(|text| calls(&with, name, &format!("forwarded: {text}")));
+            assert_eq!(counts, [3, 1], "{:#?}", with.messages);
+        }
+    }
+}
+
+/// Every step of a product is taken, also where cuSPARSE refuses the first one.
+#[test]
+fn spgemm_is_taken_and_right() {
+    let world = world();
+    for sizes in [SIZES, ("STAND_IN_SIZES_OF_NO_USE", "1")] {
+        let with = world.with(&["spgemm", "taken"], &[("TARSIA_CUSPARSE", "summary"), ON_HOST, sizes]);
+        assert_eq!(products(&with), 114);
+        let [first, later] = ["forwarded: and the size raised", "taken"]
+            .map(|what| calls(&with, "cusparseSpGEMM_workEstimation", what));
+        assert_eq!((first, later), if sizes == SIZES { (103, 103) } else { (0, 206) });
+        for (name, count) in [("compute", 173), ("copy", 114), ("estimateMemory", 96), ("getNumProducts", 48)]
+        {
+            let name = format!("cusparseSpGEMM_{name}");
+            assert_eq!((calls(&with, &name, "taken"), with.calls(&name)), (count, count), "{name}");
+        }
+    }
+}
+
+#[test]
+fn spgemm_that_is_not_served_is_forwarded_with_a_reason() {
+    let with = world().with(&["spgemm", "declined"], &[FORCE, ON_HOST, SIZES]);
+    products(&with);
+    for (reason, count) in [
+        ("with this operation A would have to be converted", 1),
+        ("the algorithm is none of A's format", 1),
+        ("beta may be other than zero", 2),
+        ("types that are not taken", 2),
+        ("Tarsia refuses the arguments", 1),
+        ("a pointer is NULL", 1),
+        ("a format that is not taken", 2),
+        ("cuSPARSE has got the first step", 10),
+    ] {
+        let found = calls(&with, "cusparseSpGEMM_workEstimation", &format!("forwarded: {reason}"));
+        assert_eq!(found, count, "{reason}: {:#?}", with.messages);
+    }
+}
+
+/// A product that turns out not to be computable goes to cuSPARSE while that is possible: the stand-in
+/// refuses a later step of a product whose first step it has not had.
+#[test]
+fn spgemm_that_fails_goes_to_cusparse() {
+    let with = world().with(&["spgemm", "late"], &[("TARSIA_CUSPARSE", "trace"), ON_HOST, SIZES]);
+    assert_eq!(products(&with), 5);
+    let text = "cusparseSpGEMM_compute forwarded: Tarsia cannot compute the product after all (A: ";
+    assert!(with.messages.iter().any(|line| line.starts_with(text)), "{:#?}", with.messages);
+    for (name, failed) in [("workEstimation", 0), ("compute", 1), ("copy", 1)] {
+        let found = calls(&with, &format!("cusparseSpGEMM_{name}"), "answered with an error");
+        assert_eq!(found, failed, "{name}");
+    }
+}
+
+/// A cuSPARSE whose descriptors have nnz twice, or in other bits, gets every SpGEMM.
+#[test]
+fn spgemm_needs_the_place_of_nnz() {
+    for layout in ["-DLAYOUT=1", "-DLAYOUT=2"] {
+        let world = World::new();
+        world.stand_in("libcusparse.so.12", "libcusparse.so.12", &[layout]);
+        compile(&world);
+        let with = world.with(&["spgemm", "forwarded"], &[("TARSIA_CUSPARSE", "summary"), ON_HOST]);
+        products(&with);
+        let reason = "forwarded: this cuSPARSE does not show";
+        assert_eq!(calls(&with, "cusparseSpGEMM_workEstimation", reason), 1, "{:#?}", with.messages);
+        // Other products do not need it.
+        let with = world.with(&["products", "threads"], &[("TARSIA_CUSPARSE", "summary"), ON_HOST]);
+        assert_eq!(calls(&with, "cusparseSpMV", "taken"), 8 * 300);
+    }
+}
+
+#[test]
+fn spgemms_of_threads_are_apart() {
+    let with = world().with(&["spgemm", "threads"], &[("TARSIA_CUSPARSE", "summary"), ON_HOST]);
+    assert_eq!(products(&with), 8);
+    assert_eq!(calls(&with, "cusparseSpGEMM_copy", "taken"), 8 * 30 * 2);
 }
 
 /// Children made by fork forward all calls: CUDA does not work in a child of a process that has used it, and

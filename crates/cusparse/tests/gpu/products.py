@@ -5,7 +5,7 @@ usage: products.py [--rows N] [--against FILE] [--write FILE]
 
 Matrices: a 7-point stencil, and rows of very different lengths (as in graphs). For each product the median of its times
 from call to end on the device, in microseconds, and the greatest deviation of 1,000 rows from a product in fp64 by
-SciPy, relative to the sums of magnitudes. --write keeps the times, --against prints them beside those of another run.
+SciPy, relative to the sums of magnitudes (of sparse products, multiplied by a vector). --write keeps the times, --against prints them beside those of another run.
 """
 
 import argparse
@@ -63,6 +63,12 @@ def with_cupy(matrices, measure):
 
     synchronize = cupy.cuda.Device().synchronize
     for name, matrix in matrices:
+        sparse = csp.csr_matrix(matrix.astype(np.float64))
+        v = np.random.default_rng(1).standard_normal(matrix.shape[1])
+        # The sparse product is compared by its product with a vector.
+        measure(f"cupy A @ A, {name}, float64", lambda: sparse @ sparse, synchronize, lambda c: c.get() @ v,
+                (matrix, matrix @ v))
+        del sparse
         for dtype in (np.float32, np.float64):
             a = csp.csr_matrix(matrix.astype(dtype))
             host = np.random.default_rng(1).standard_normal((matrix.shape[1], 128)).astype(dtype)
@@ -82,6 +88,13 @@ def with_torch(matrices, measure):
 
     synchronize = torch.cuda.synchronize
     for name, matrix in matrices:
+        sparse = torch.sparse_csr_tensor(torch.from_numpy(matrix.indptr.astype(np.int64)),
+                                         torch.from_numpy(matrix.indices.astype(np.int64)),
+                                         torch.from_numpy(matrix.data), size=matrix.shape).cuda()
+        v = np.random.default_rng(1).standard_normal(matrix.shape[1])
+        measure(f"torch CSR @ CSR, {name}, float64", lambda: sparse @ sparse, synchronize,
+                lambda c: (c @ torch.from_numpy(v).cuda()[:, None]).cpu().numpy()[:, 0], (matrix, matrix @ v))
+        del sparse
         single = matrix.astype(np.float32)
         csr = torch.sparse_csr_tensor(torch.from_numpy(single.indptr.astype(np.int64)),
                                       torch.from_numpy(single.indices.astype(np.int64)),

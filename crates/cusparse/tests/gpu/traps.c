@@ -129,8 +129,9 @@ static void draw(Matrix *m, uint64_t seed) {
     m->offsets[m->rows] = m->nnz = nnz;
 }
 
-static Matrix make(uint64_t seed) {
-    Matrix m = {.rows = ROWS, .cols = COLS};
+/* Makes a matrix of at most ROWS rows. */
+static Matrix make_of(int rows, int cols, uint64_t seed) {
+    Matrix m = {.rows = rows, .cols = cols};
     m.offsets = malloc((ROWS + 1) * sizeof(int));
     m.columns = malloc(MOST * sizeof(int));
     m.row_of = malloc(MOST * sizeof(int));
@@ -140,6 +141,8 @@ static Matrix make(uint64_t seed) {
     upload(&m);
     return m;
 }
+
+static Matrix make(uint64_t seed) { return make_of(ROWS, COLS, seed); }
 
 static cusparseSpMatDescr_t csr_of(const Matrix *m) {
     cusparseSpMatDescr_t a;
@@ -172,6 +175,9 @@ static void end(Dense *d) {
     free(d->host);
     CUDA(cudaFree(d->device));
 }
+
+/* Defined in the middle of this file: it uses the functions above. */
+#include "spgemm_traps.h"
 
 static uint64_t hash_of(const double *values, size_t count) {
     uint64_t hash = 1469598103934665603u;
@@ -456,6 +462,112 @@ static void changes(cusparseHandle_t handle, const Dense *x, Dense *y) {
     release(&other);
     release(&m);
     end_product(&p);
+}
+
+/* SpMV and SpMM of a matrix that is preprocessed, whose pattern then stays until it is preprocessed
+ * again, and whose values change. */
+static void preprocessed(cusparseHandle_t handle, const Dense *x, Dense *y, const Dense *b,
+                         Dense *c) {
+    double alpha = 1.5, beta = 0;
+    Matrix m = make(31);
+    Product p = spmv_of(handle, &m, x, y);
+    Product q = spmm_of(handle, &m, N, csr_of(&m), NON_TRANSPOSE, CUSPARSE_ORDER_ROW,
+                        CUSPARSE_ORDER_ROW, b, c);
+    const cusparseOrder_t by = CUSPARSE_ORDER_ROW;
+    double *values = m.d_values, *others;
+    CUDA(cudaMalloc((void **)&others, MOST * sizeof(double)));
+    int are_right = 1, are_changed = 1, are_others = 1;
+    for (int round = 0; round < 2; ++round) {
+        SPARSE(cusparseSpMV_preprocess(handle, NON_TRANSPOSE, &alpha, p.a, p.x, &beta, p.y,
+                                       CUDA_R_64F, p.spmv, p.buffer));
+        SPARSE(cusparseSpMM_preprocess(handle, NON_TRANSPOSE, NON_TRANSPOSE, &alpha, q.a, q.b,
+                                       &beta, q.c, CUDA_R_64F, q.spmm, q.buffer));
+        for (int step = 0; step < 4; ++step) {
+            if (step == 2) {
+                for (int at = 0; at < m.nnz; ++at)
+                    m.values[at] = 0.25 - m.values[at];
+                upload(&m);
+            } else if (step == 3) {
+                for (int at = 0; at < m.nnz; ++at)
+                    m.values[at] *= 3;
+                CUDA(cudaMemcpy(others, m.values, (size_t)m.nnz * sizeof(double),
+                                cudaMemcpyHostToDevice));
+                SPARSE(cusparseSpMatSetValues(p.a, others));
+                SPARSE(cusparseSpMatSetValues(q.a, others));
+            }
+            CUDA(cudaMemset(y->device, 0xff, y->count * sizeof(double)));
+            CUDA(cudaMemset(c->device, 0xff, c->count * sizeof(double)));
+            SPARSE(spmv(handle, &p, &alpha, &beta));
+            SPARSE(spmm(handle, &q, &alpha, &beta));
+            int is_right = is_spmv(&m, alpha, x, beta, y) &&
+                           is_spmm(&m, NON_TRANSPOSE, by, by, N, alpha, b, beta, c);
+            *(step < 2 ? &are_right : step == 2 ? &are_changed : &are_others) &= is_right;
+        }
+        /* As many entries in other places, in the same arrays, which are set again. */
+        for (int at = 0; at < m.nnz; ++at)
+            m.columns[at] = (int)(((int64_t)m.columns[at] * 7 + 3) % m.cols);
+        upload(&m);
+        SPARSE(cusparseCsrSetPointers(p.a, m.d_offsets, m.d_columns, values));
+        SPARSE(cusparseCsrSetPointers(q.a, m.d_offsets, m.d_columns, values));
+    }
+    trap("SpMV and SpMM, after preprocess", are_right);
+    trap("SpMV and SpMM, after preprocess, values changed in place", are_changed);
+    trap("SpMV and SpMM, after preprocess, cusparseSpMatSetValues", are_others);
+    SPARSE(cusparseDestroySpMat(p.a));
+    SPARSE(cusparseDestroySpMat(q.a));
+    p.a = csr_of(&m), q.a = csr_of(&m);
+    SPARSE(spmv(handle, &p, &alpha, &beta));
+    SPARSE(spmm(handle, &q, &alpha, &beta));
+    int is_new =
+        is_spmv(&m, alpha, x, beta, y) && is_spmm(&m, NON_TRANSPOSE, by, by, N, alpha, b, beta, c);
+    trap("SpMV and SpMM, after preprocess, descriptor made again with another pattern", is_new);
+
+    /* A graph of products of a preprocessed matrix, beside other products. */
+    cudaStream_t stream, other;
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    SPARSE(cusparseSetStream(handle, stream));
+    SPARSE(cusparseSpMV_preprocess(handle, NON_TRANSPOSE, &alpha, p.a, p.x, &beta, p.y, CUDA_R_64F,
+                                   p.spmv, p.buffer));
+    for (int at = 0; at < 2; ++at)
+        SPARSE(spmv(handle, &p, &alpha, &beta));
+    CUDA(cudaDeviceSynchronize());
+    cudaGraph_t captured;
+    cudaGraphExec_t exec;
+    CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    int status = spmv(handle, &p, &alpha, &beta);
+    CUDA(cudaStreamEndCapture(stream, &captured));
+    CUDA(cudaGraphInstantiateWithFlags(&exec, captured, 0));
+    Dense z = dense(ROWS, 33);
+    cusparseDnVecDescr_t to_y = p.y;
+    SPARSE(cusparseCreateDnVec(&p.y, ROWS, z.device, CUDA_R_64F));
+    SPARSE(cusparseSetStream(handle, other));
+    CUDA(cudaMemset(y->device, 0xff, y->count * sizeof(double)));
+    char *buffer = p.buffer;
+    cusparseSpMatDescr_t in_graph = p.a;
+    p.a = csr_of(&m);
+    CUDA(cudaMalloc((void **)&p.buffer, p.bytes));
+    SPARSE(cusparseSpMV_preprocess(handle, NON_TRANSPOSE, &alpha, p.a, p.x, &beta, p.y, CUDA_R_64F,
+                                   p.spmv, p.buffer));
+    for (int at = 0; at < 100; ++at) {
+        CUDA(cudaGraphLaunch(exec, stream));
+        SPARSE(spmv(handle, &p, &alpha, &beta));
+    }
+    CUDA(cudaDeviceSynchronize());
+    trap("SpMV, after preprocess, captured",
+         !status && is_spmv(&m, alpha, x, beta, y) && is_spmv(&m, alpha, x, beta, &z));
+    CUDA(cudaGraphExecDestroy(exec));
+    CUDA(cudaGraphDestroy(captured));
+    SPARSE(cusparseSetStream(handle, NULL));
+    CUDA(cudaStreamDestroy(stream));
+    CUDA(cudaStreamDestroy(other));
+    CUDA(cudaFree(buffer));
+    SPARSE(cusparseDestroySpMat(in_graph));
+    SPARSE(cusparseDestroyDnVec(to_y));
+    CUDA(cudaFree(others));
+    end_product(&p), end_product(&q);
+    end(&z);
+    release(&m);
 }
 
 /* Products with one handle on two streams by turns, and on streams that come and go. */
@@ -822,11 +934,13 @@ int main(int count, char **arguments) {
     scalars(handle, &m, &x, &y);
     empty(handle, &x, &y);
     changes(handle, &x, &y);
+    preprocessed(handle, &x, &y, &b, &c);
     streams(handle, &m, &x);
     threads(handle, &m, &x, &b);
     matrices(handle, &m, &b, &c);
     repeated(handle, &m, &x, &b, &y, &c);
     orders_and_buffers(handle, &m, &b, &c);
+    sparse_products(handle);
     SPARSE(cusparseDestroy(handle));
     printf("bits %016llx\n", (unsigned long long)bits);
     printf("%d failures\n", failures);

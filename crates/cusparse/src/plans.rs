@@ -1,0 +1,136 @@
+//! Plans of matrices that the program has preprocessed: by `cusparseSpMV_preprocess` and
+//! `cusparseSpMM_preprocess` it promises that the pattern stays as it is.
+//!
+//! A plan is made at the second product after the preprocess, since there are programs that preprocess a
+//! descriptor for one product, or none (hypre). It is kept by the address of the matrix's descriptor, and goes
+//! with the descriptor, or when the program gives it other arrays. It serves the product that it was made for, on
+//! the handle that the matrix was preprocessed with; any other product with the matrix is as without it. The
+//! values are read in place, unless `TARSIA_CUSPARSE_VALUES` says that they stay, too.
+//!
+//! This rests on seeing the end of each descriptor. `cusparseDestroySpMat` that comes another way (by `dlsym` in
+//! cuSPARSE's own handle) is only safe in a program whose other calls do as well.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tarsia::facade::direct::{Product, Spmm, SpmmProblem, Spmv, SpmvProblem};
+
+use crate::arguments::Object;
+use crate::functions::Operation;
+use crate::handles;
+
+/// Plan for the products of an operation with a matrix.
+pub enum Plan {
+    Spmv(Product<Spmv>),
+    Spmm(Product<Spmm>),
+}
+
+impl Plan {
+    /// Returns whether the plan is one of this SpMV.
+    pub fn serves_spmv(&self, problem: &SpmvProblem) -> bool {
+        matches!(self, Plan::Spmv(product) if product.is_of(problem))
+    }
+
+    /// Returns whether the plan is one of this SpMM.
+    pub fn serves_spmm(&self, problem: &SpmmProblem) -> bool {
+        let dense = |p: &SpmmProblem| (p.op_b, p.b_order, p.c_order, p.n_hint);
+        matches!(self, Plan::Spmm(product) if product.is_of(problem) && dense(product.problem()) == dense(problem))
+    }
+}
+
+/// The products that the program's calls have in common with a preprocess: the matrix's descriptor, the
+/// operation, the handle, in whose workspace they run, and cuSPARSE's number of the algorithm.
+#[derive(Clone, Copy)]
+pub struct Key {
+    pub matrix: Object,
+    pub of: Operation,
+    pub handle: Object,
+    pub algorithm: c_int,
+}
+
+impl Key {
+    /// Returns the address of the descriptor, and whether the plan is SpMM's.
+    fn place(&self) -> (usize, bool) {
+        (self.matrix.addr(), self.of == Operation::Spmm)
+    }
+
+    fn caller(&self) -> (usize, c_int) {
+        (self.handle.addr(), self.algorithm)
+    }
+}
+
+/// What there is for the products with a matrix that was preprocessed.
+enum State {
+    /// No plan yet, and none before the second product.
+    Promised {
+        products: u32,
+    },
+    Made(Arc<Plan>),
+    /// No plan: it could not be made, or the program has preprocessed the matrix again. The pattern may have
+    /// changed between the two, and a program that does so again and again would get an analysis each time.
+    Never,
+}
+
+/// What a product is to do.
+pub enum Next {
+    /// Use this plan.
+    Use(Arc<Plan>),
+    /// Make a plan, and keep it.
+    Make,
+    /// Do without a plan.
+    Without,
+}
+
+/// Descriptors that were preprocessed, with the handle and algorithm of the call.
+type Promises = BTreeMap<(usize, bool), ((usize, c_int), State)>;
+
+static PROMISES: Mutex<Promises> = Mutex::new(BTreeMap::new());
+
+fn promises() -> MutexGuard<'static, Promises> {
+    PROMISES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Notes a preprocess of a matrix, and returns whether it is the first one. Drops the plan of an earlier one.
+pub fn promise(key: &Key) -> bool {
+    let is_first = !promises().contains_key(&key.place());
+    set(key, if is_first { State::Promised { products: 0 } } else { State::Never });
+    is_first
+}
+
+fn set(key: &Key, state: State) {
+    // An earlier plan's memory is freed after the lock is released.
+    let earlier = promises().insert(key.place(), (key.caller(), state));
+    drop(earlier);
+}
+
+/// Returns what a product with a preprocessed matrix is to do.
+pub fn next(key: &Key) -> Next {
+    match promises().get_mut(&key.place()) {
+        Some((caller, state)) if *caller == key.caller() => match state {
+            State::Made(plan) => Next::Use(Arc::clone(plan)),
+            State::Promised { products: 1 } => Next::Make,
+            State::Promised { products } => {
+                *products += 1;
+                Next::Without
+            }
+            State::Never => Next::Without,
+        },
+        _ => Next::Without,
+    }
+}
+
+/// Keeps the plan that a product has made, or notes that none can be made.
+pub fn keep(key: &Key, plan: Option<Arc<Plan>>) {
+    set(key, plan.map_or(State::Never, State::Made));
+}
+
+/// Drops the plans of a matrix that the program destroys, or gives other arrays.
+pub fn forget(matrix: Object) {
+    if !handles::is_child() {
+        for is_spmm in [false, true] {
+            let gone = promises().remove(&(matrix.addr(), is_spmm));
+            drop(gone);
+        }
+    }
+}
