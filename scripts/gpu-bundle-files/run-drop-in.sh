@@ -29,16 +29,6 @@ work=$(mktemp -d)
 temporary+=("$work")
 failed=0
 
-# Folders of NVIDIA's Python packages, whose names depend on the version of CUDA.
-packages() {
-    python3 - <<'PYTHON' 2>/dev/null || true
-import glob, os, site, sys
-for base in site.getsitepackages() + [site.getusersitepackages()] + sys.path:
-    for folder in sorted(glob.glob(os.path.join(base, "nvidia", "*"))):
-        print(folder)
-PYTHON
-}
-
 # Compiles a program of the bundle, with a header and a library that are found in one of these folders.
 compile() {
     local name=$1 folder file flags=() cusparse='' runtime=''
@@ -52,7 +42,7 @@ compile() {
             "$folder"/lib64/libcudart_static.a; do
             [[ -n $runtime || ! -f $file ]] || runtime=$file
         done
-    done < <(printf '%s\n' "${CUDA_HOME:-/nowhere}" "${CUDA_PATH:-/nowhere}" /usr/local/cuda && packages)
+    done < <(cuda_folders)
     if [[ -z $cusparse || -z $runtime ]]; then
         echo "run-drop-in: found cuSPARSE '$cusparse' and the CUDA runtime '$runtime': $name cannot be compiled" >&2
         return 1

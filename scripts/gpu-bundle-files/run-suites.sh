@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Runs tests that others wrote with the cuSPARSE of this machine, without and with libtarsia_cusparse.so, and says what
+# fails only with it.
+#
+# usage: run-suites.sh [--suites DIR] [--results DIR] [--seconds S] SUITE [without] [with] [force] [compare] [again]
+#
+#   cupy, torch   tests of CuPy and PyTorch, in several processes
+#   samples       NVIDIA's programs, compiled here
+#   hypre         BoomerAMG with PCG on a 7-point stencil of 128^3 points, by hypre's own driver; compiled here
+#   pdlp          linear programs, by cuPDLPx, which is compiled here
+#
+# without, with, force: cuSPARSE alone, the drop-in, and the drop-in with every call taken that can be (hypre and pdlp know
+# the first two). compare: the results of those that have run. again: what has failed only with the drop-in once more, in
+# one process, without and with it. Without these words: all of them. Each mode has S seconds (default 170), after which
+# what has not run is counted as such; what was compiled and the results stay in --results (default: results in --suites).
+# --suites: the folder that scripts/drop-in-suites has made (default: suites beside this folder).
+#
+# Exit code: 1 if something fails only with the drop-in, or could not run.
+
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=common.sh
+source "$here/common.sh"
+
+suites=$here/../suites results='' seconds=170 suite='' steps=()
+while (($#)); do
+    case $1 in
+        --help | -h)
+            sed -n '2,/^$/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+            exit 0
+            ;;
+        --suites) suites=${2:?} && shift ;;
+        --results) results=${2:?} && shift ;;
+        --seconds) seconds=${2:?} && shift ;;
+        cupy | torch | samples | hypre | pdlp) suite=$1 ;;
+        without | with | force | compare | again) steps+=("$1") ;;
+        *)
+            echo "run-suites: $1 is neither a suite nor a step" >&2
+            exit 2
+            ;;
+    esac
+    shift
+done
+[[ -f $suites/$suite.tar.xz ]] || {
+    echo "run-suites: there is no $suites/$suite.tar.xz: name a suite that scripts/drop-in-suites has packed" >&2
+    exit 2
+}
+suites=$(cd "$suites" && pwd)
+results=${results:-$suites/results}/$suite
+mkdir -p "$results"
+results=$(cd "$results" && pwd)
+unpack
+drop_in=${DROP_IN:-$programs/lib/libtarsia_cusparse.so.0}
+source=$results/source
+if [[ ! -d $source ]]; then
+    part=$(mktemp -d "$results/part.XXXXXX")
+    decompress <"$suites/$suite.tar.xz" | tar -x -f - -C "$part"
+    mv -T "$part" "$source"
+fi
+cat "$source/SOURCES"
+
+# A mode of the suite, or a comparison, by suites.py.
+compared() {
+    local arguments=() processes=() kind=()
+    case $suite in
+        cupy) arguments=(-c "$source/pyproject.toml" --rootdir "$source" "$source/tests/cupyx_tests") ;;
+        torch)
+            export PYTHONPATH=$source/site:$source/tests${PYTHONPATH:+:$PYTHONPATH}
+            arguments=(--rootdir "$source/tests" -k "cuda and (mm or mv or matmul or sampled) and not triton"
+                "$source"/tests/test_sparse*.py)
+            ;;
+        samples)
+            kind=(--programs)
+            processes=(--processes 4)
+            arguments=("$results"/bin/*)
+            ;;
+    esac
+    case $1 in
+        compare) python3 "$here/drop-in/suites.py" compare --results "$results" ;;
+        again)
+            [[ -s $results/new.json && $(<"$results/new.json") != '[]' && $suite != samples ]] || return 0
+            echo "once more, in one process:"
+            for mode in without with force; do
+                SUITES_ONLY=$results/new.json python3 "$here/drop-in/suites.py" run --mode "$mode" --processes 1 \
+                    --drop-in "$drop_in" --seconds 60 --results "$results/again" -- "${arguments[@]}" || true
+            done
+            python3 "$here/drop-in/suites.py" compare --results "$results/again"
+            ;;
+        *)
+            (cd "$source" && python3 "$here/drop-in/suites.py" run --mode "$1" "${kind[@]}" "${processes[@]}" \
+                --drop-in "$drop_in" --seconds "$seconds" --results "$results" -- "${arguments[@]}")
+            ;;
+    esac
+}
+
+# Compiles what is not compiled yet.
+samples_build() {
+    local file name failed=0
+    toolkit "$results/cuda"
+    mkdir -p "$results/bin"
+    for file in "$source"/cuSPARSE/*/*_example.c*; do
+        name=${file##*/}
+        name=${name%_example.*}
+        [[ -x $results/bin/$name ]] && continue
+        case $file in *.c) compiler=(${CC:-cc} -std=gnu11) ;; *) compiler=(${CXX:-c++} -std=c++17) ;; esac
+        "${compiler[@]}" -O2 -w "-I$results/cuda/include" "$file" "-L$results/cuda/lib64" -lcusparse -lcublas -lnvrtc -lcudart \
+            -Wl,--allow-shlib-undefined -lm -ldl -lpthread -o "$results/bin/$name" || {
+            echo "run-suites: $name does not compile"
+            failed=1
+        }
+    done
+    export LD_LIBRARY_PATH=$results/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    return "$failed"
+}
+
+failed=0
+case $suite in
+    samples) samples_build || failed=1 ;;
+esac
+((${#steps[@]})) || steps=(without with force compare again)
+for step in "${steps[@]}"; do
+    compared "$step" || failed=1
+done
+exit "$failed"
