@@ -94,29 +94,42 @@ compared() {
     esac
 }
 
-# Compiles what is not compiled yet.
+# Compiles what is not compiled yet, four at a time; what does not compile, of which $results/build.log has the reasons, is
+# no test.
 samples_build() {
-    local file name failed=0
-    toolkit "$results/cuda"
+    local file name compiler runtime=-lcudart libraries
     mkdir -p "$results/bin"
+    [[ -e $results/cuda/lib64/libcudart.so ]] || runtime=-lcudart_static
     for file in "$source"/cuSPARSE/*/*_example.c*; do
         name=${file##*/}
         name=${name%_example.*}
-        [[ -x $results/bin/$name ]] && continue
-        case $file in *.c) compiler=(${CC:-cc} -std=gnu11) ;; *) compiler=(${CXX:-c++} -std=c++17) ;; esac
-        "${compiler[@]}" -O2 -w "-I$results/cuda/include" "$file" "-L$results/cuda/lib64" -lcusparse -lcublas -lnvrtc -lcudart \
-            -Wl,--allow-shlib-undefined -lm -ldl -lpthread -o "$results/bin/$name" || {
-            echo "run-suites: $name does not compile"
-            failed=1
-        }
+        [[ ! -x $results/bin/$name ]] || continue
+        case $file in *.c) compiler=("${CC:-cc}" -std=gnu11) ;; *) compiler=("${CXX:-c++}" -std=c++17) ;; esac
+        libraries=(-lcusparse)
+        ! grep -q cublas "$file" || libraries+=(-lcublas)
+        ! grep -q nvrtc "$file" || libraries+=(-lnvrtc)
+        ! grep -q '<cuda.h>' "$file" || libraries+=("$(ldconfig -p | sed -n 's/.*=> \(.*libcuda\.so\.1\)$/\1/p' | head -n 1)")
+        while (($(jobs -rp | wc -l) >= 4)); do wait -n || true; done
+        { "${compiler[@]}" -O2 -w "-I$results/cuda/include" "$file" "-L$results/cuda/lib64" "${libraries[@]}" "$runtime" \
+            -Wl,--allow-shlib-undefined -lm -ldl -lpthread -lrt -o "$results/bin/$name" ||
+            echo "run-suites: $name does not compile"; } >>"$results/build.log" 2>&1 &
     done
-    export LD_LIBRARY_PATH=$results/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-    return "$failed"
+    wait
+    grep '^run-suites' "$results/build.log" || true
+    compgen -G "$results/bin/*" >/dev/null || {
+        tail -n 20 "$results/build.log"
+        return 1
+    }
 }
 
 failed=0
 case $suite in
-    samples) samples_build || failed=1 ;;
+    samples | hypre | pdlp)
+        toolkit "$results/cuda"
+        export LD_LIBRARY_PATH=$results/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+        : >"$results/build.log"
+        "${suite}_build" || exit 1
+        ;;
 esac
 ((${#steps[@]})) || steps=(without with force compare again)
 for step in "${steps[@]}"; do
