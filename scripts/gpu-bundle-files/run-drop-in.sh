@@ -105,9 +105,7 @@ host_time() {
 }
 
 products() {
-    try "cuSPARSE alone" python3 "$sources/products.py" --write "$work/times.json" "$@"
-    try "with the drop-in" env TARSIA_CUSPARSE=summary "LD_PRELOAD=$drop_in" python3 "$sources/products.py" \
-        --against "$work/times.json" "$@"
+    try "cuSPARSE alone and with the drop-in, in turns" python3 "$sources/products.py" --drop-in "$drop_in" "$@"
 }
 
 (($# > 0)) || set -- traps host-time products
