@@ -122,6 +122,35 @@ samples_build() {
     }
 }
 
+# What CMake of these suites needs to know of CUDA; $results/cuda has the libraries, the compiler is where it is.
+cmake_build() {
+    local nvcc
+    nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+    export CPATH=$results/cuda/include${CPATH:+:$CPATH} LIBRARY_PATH=$results/cuda/lib64${LIBRARY_PATH:+:$LIBRARY_PATH}
+    [[ ! -d $results/cuda/include/cccl ]] || CPATH+=:$results/cuda/include/cccl
+    if ! { cmake -G Ninja -B "$results/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CUDA_ARCHITECTURES="${CUDA_ARCH:-90}" \
+        -DCMAKE_CUDA_COMPILER="$(realpath "$nvcc")" -DCUDAToolkit_ROOT="$results/cuda" -DCMAKE_PREFIX_PATH="$results/cuda" \
+        "$@" && timeout "${BUILD_SECONDS:-480}" cmake --build "$results/build" --target "$target"; } \
+        >>"$results/build.log" 2>&1; then
+        grep -B2 -A12 -m3 -iE 'error|FAILED' "$results/build.log" || tail -n 30 "$results/build.log"
+        echo "run-suites: $suite does not compile: $results/build.log"
+        return 1
+    fi
+}
+
+hypre_build() {
+    target=ij cmake_build -S "$source/src" -DHYPRE_ENABLE_CUDA=ON -DHYPRE_ENABLE_MPI=OFF -DHYPRE_ENABLE_CUBLAS=OFF \
+        -DHYPRE_ENABLE_CUSOLVER=OFF -DHYPRE_ENABLE_UMPIRE=OFF -DHYPRE_ENABLE_DEVICE_MALLOC_ASYNC=ON -DHYPRE_BUILD_TESTS=ON
+}
+
+pdlp_build() {
+    target=_cupdlpx_core cmake_build -S "$source/cupdlpx" -DFETCHCONTENT_SOURCE_DIR_PSLP="$source/pslp" \
+        -DFETCHCONTENT_FULLY_DISCONNECTED=ON -DBUILD_SHARED_LIBS=OFF -DCUPDLPX_BUILD_PYTHON=ON -DCUPDLPX_BUILD_CLI=OFF \
+        -DCUPDLPX_BUILD_SHARED_LIB=OFF -Dpybind11_DIR="$(python3 -m pybind11 --cmakedir)" \
+        -DPython3_EXECUTABLE="$(command -v python3)" -DPYTHON_EXECUTABLE="$(command -v python3)" || return 1
+    cp "$results"/build/python_bindings/_cupdlpx_core*.so "$source/cupdlpx/python/cupdlpx/"
+}
+
 failed=0
 case $suite in
     samples | hypre | pdlp)
