@@ -9,11 +9,12 @@
 #   hypre         BoomerAMG with PCG on a 7-point stencil of 128^3 points, by hypre's own driver; compiled here
 #   pdlp          linear programs, by cuPDLPx, which is compiled here
 #
-# without, with, force: cuSPARSE alone, the drop-in, and the drop-in with every call taken that can be (hypre and pdlp know
-# the first two). compare: the results of those that have run. again: what has failed only with the drop-in once more, in
-# one process, without and with it. Without these words: all of them. Each mode has S seconds (default 170), after which
-# what has not run is counted as such; what was compiled and the results stay in --results (default: results in --suites).
-# --suites: the folder that scripts/drop-in-suites has made (default: suites beside this folder).
+# without, with, force: cuSPARSE alone, the drop-in, and the drop-in with every call taken that can be. compare: the
+# results of those that have run. again: what has failed only with the drop-in once more, in one process, in all three
+# modes. Without these words: all of them. hypre and pdlp run the modes three times in turns, and print their own times.
+# Each mode has S seconds (default 170), after which what has not run is counted as such; what was compiled and the results
+# stay in --results (default: results in --suites). --suites: the folder that scripts/drop-in-suites has made (default:
+# suites beside this folder). DROP_IN names another library than the bundle's.
 #
 # Exit code: 1 if something fails only with the drop-in, or could not run.
 
@@ -132,7 +133,7 @@ cmake_build() {
         -DCMAKE_CUDA_COMPILER="$(realpath "$nvcc")" -DCUDAToolkit_ROOT="$results/cuda" -DCMAKE_PREFIX_PATH="$results/cuda" \
         "$@" && timeout "${BUILD_SECONDS:-480}" cmake --build "$results/build" --target "$target"; } \
         >>"$results/build.log" 2>&1; then
-        grep -B2 -A12 -m3 -iE 'error|FAILED' "$results/build.log" || tail -n 30 "$results/build.log"
+        grep -A12 -m3 -E 'error:|FAILED:|CMake Error' "$results/build.log" || tail -n 30 "$results/build.log"
         echo "run-suites: $suite does not compile: $results/build.log"
         return 1
     fi
@@ -158,6 +159,54 @@ case $suite in
         export LD_LIBRARY_PATH=$results/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
         : >"$results/build.log"
         "${suite}_build" || exit 1
+        ;;
+esac
+# A program that says how long it takes: its modes three times in turns, and the calls of the last round.
+timed() {
+    local round mode command env
+    case $suite in
+        hypre)
+            # All kernels of the program's own are loaded before its clock begins.
+            export CUDA_MODULE_LOADING=EAGER
+            command=("$results/build/test/ij" -n 128 128 128 -solver 1 -memory_device -exec_device -mm_vendor 1 -mv_vendor 1
+                -pmis -interptype 6 -rlx 18)
+            ;;
+        pdlp)
+            export PYTHONPATH=$source/cupdlpx/python${PYTHONPATH:+:$PYTHONPATH}
+            command=(python3 "$here/drop-in/pdlp.py")
+            ;;
+    esac
+    for round in 1 2 3; do
+        for mode in "$@"; do
+            env=()
+            case $mode in
+                with) env=("LD_PRELOAD=$drop_in" TARSIA_CUSPARSE=summary) ;;
+                force) env=("LD_PRELOAD=$drop_in" TARSIA_CUSPARSE=force) ;;
+            esac
+            echo "== $mode, round $round"
+            env "${env[@]}" timeout "$seconds" "${command[@]}" >"$results/$mode.$round.log" 2>&1 || {
+                echo "== failed ($?): $results/$mode.$round.log"
+                tail -n 20 "$results/$mode.$round.log"
+                failed=1
+            }
+            grep -E 'wall clock|Setup:|Solve:|Iterations|Residual|iterations' "$results/$mode.$round.log" || true
+        done
+    done
+    for mode in with force; do
+        [[ ! -e $results/$mode.3.log ]] || grep -h 'libtarsia_cusparse' "$results/$mode.3.log" || true
+    done
+}
+
+case $suite in
+    hypre | pdlp)
+        # Without a mode it is all of them; there is nothing to compare by name.
+        modes=()
+        for step in "${steps[@]}"; do
+            case $step in without | with | force) modes+=("$step") ;; esac
+        done
+        ((${#modes[@]})) || modes=(without with force)
+        timed "${modes[@]}"
+        exit "$failed"
         ;;
 esac
 ((${#steps[@]})) || steps=(without with force compare again)
