@@ -6,7 +6,7 @@
 #   traps        what programs do with cuSPARSE that a library in front of it might get wrong: with cuSPARSE alone, with
 #                the drop-in, and twice with every served shape taken, whose results must have the same bits
 #   host-time    host time of a call: with cuSPARSE alone, forwarded, and taken
-#   products     CuPy's and PyTorch's products, without and with the drop-in, where python3 has them
+#   products     what users of CuPy and PyTorch do, in turns without and with the drop-in, where python3 has them
 #
 # Without a word: all three. The first two are compiled here by CC (cc) and need the headers and libraries of cuSPARSE and
 # the CUDA runtime: of CUDA_HOME, CUDA_PATH, /usr/local/cuda or NVIDIA's Python packages. Exit code: 1 if something is wrong.

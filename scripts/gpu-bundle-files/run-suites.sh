@@ -2,14 +2,14 @@
 # Runs tests that others wrote with the cuSPARSE of this machine, without and with libtarsia_cusparse.so, and says what
 # fails only with it.
 #
-# usage: run-suites.sh [--suites DIR] [--results DIR] [--seconds S] SUITE [without] [with] [force] [compare] [again]
+# usage: run-suites.sh [--suites DIR] [--results DIR] [--seconds S] SUITE [build] [without] [with] [force] [compare] [again]
 #
 #   cupy, torch   tests of CuPy and PyTorch, in several processes
 #   samples       NVIDIA's programs, compiled here
 #   hypre         BoomerAMG with PCG on a 7-point stencil of 128^3 points, by hypre's own driver; compiled here
 #   pdlp          linear programs, by cuPDLPx, which is compiled here
 #
-# without, with, force: cuSPARSE alone, the drop-in, and the drop-in with every call taken that can be. compare: the
+# build: what is to be compiled, and no more. without, with, force: cuSPARSE alone, the drop-in, and the drop-in with every call taken that can be. compare: the
 # results of those that have run. again: what has failed only with the drop-in once more, in one process, in all three
 # modes. Without these words: all of them. hypre and pdlp run the modes three times in turns, and print their own times.
 # Each mode has S seconds (default 170), after which what has not run is counted as such; what was compiled and the results
@@ -35,7 +35,7 @@ while (($#)); do
         --results) results=${2:?} && shift ;;
         --seconds) seconds=${2:?} && shift ;;
         cupy | torch | samples | hypre | pdlp) suite=$1 ;;
-        without | with | force | compare | again) steps+=("$1") ;;
+        build | without | with | force | compare | again) steps+=("$1") ;;
         *)
             echo "run-suites: $1 is neither a suite nor a step" >&2
             exit 2
@@ -78,6 +78,7 @@ compared() {
             ;;
     esac
     case $1 in
+        build) ;; # has been
         compare) python3 "$here/drop-in/suites.py" compare --results "$results" ;;
         again)
             [[ -s $results/new.json && $(<"$results/new.json") != '[]' && $suite != samples ]] || return 0
@@ -191,6 +192,7 @@ case $suite in
         export LD_LIBRARY_PATH=$results/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
         : >"$results/build.log"
         "${suite}_build" || exit 1
+        [[ ${steps[*]-} != build ]] || exit 0
         ;;
 esac
 # A program that says how long it takes: its modes three times in turns, and the calls of the last round.

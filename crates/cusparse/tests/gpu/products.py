@@ -204,7 +204,7 @@ def torch_cases(matrices):
         host = dense(matrix.shape[1], n).astype(np.float32)
         offsets = torch.from_numpy(matrix.indptr.astype(np.int64)).cuda()
         columns = torch.from_numpy(matrix.indices.astype(np.int64)).cuda()
-        row = torch.repeat_interleave(torch.arange(matrix.shape[0], device="cuda"), offsets.diff())
+        row = torch.repeat_interleave(torch.arange(matrix.shape[0], device=offsets.device), offsets.diff())
         h = torch.from_numpy(host).cuda()
         of_row, of_column = (torch.from_numpy(dense(n, 2)[:, at].astype(np.float32) / n).cuda() for at in (0, 1))
 
@@ -212,7 +212,7 @@ def torch_cases(matrices):
         def call():
             score = torch.nn.functional.leaky_relu((h @ of_row)[row] + (h @ of_column)[columns], 0.2)
             weight = score.exp()
-            total = torch.zeros(matrix.shape[0], device="cuda").index_add_(0, row, weight)
+            total = torch.zeros(matrix.shape[0], device=h.device).index_add_(0, row, weight)
             a = torch.sparse_csr_tensor(offsets, columns, weight / total[row], size=matrix.shape)
             return a.values(), a @ h
 
@@ -340,7 +340,7 @@ def run(options):
             worker.tell("prepare", name)
         answers = [worker.read() for worker in workers]
         if failed := [answer["failed"] for answer in answers if "failed" in answer]:
-            print(f"{name:64} failed {'in both' if len(failed) == len(workers) else 'in one'}: {failed[0]}", flush=True)
+            print(f"{name:64} failed in {len(failed)} of {len(workers)} processes: {failed[0]}", flush=True)
             is_right &= len(failed) == len(workers) > 1
             continue
         rounds = [[worker.ask("time")["time"] for worker in workers] for _ in range(options.rounds)]
