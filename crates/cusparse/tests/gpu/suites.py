@@ -60,6 +60,11 @@ def _pytest_runtest_logreport(report):
         _write(test=report.nodeid, outcome=outcome, message=message, seconds=round(report.duration, 2))
 
 
+def _pytest_collectreport(report):
+    if report.failed:
+        _write(test=report.nodeid, outcome="failed", message=f"is not collected: {str(report.longrepr)[-280:]}")
+
+
 if "SUITES_SHARE" in os.environ:
     import pytest
 
@@ -67,6 +72,7 @@ if "SUITES_SHARE" in os.environ:
     pytest_collection_modifyitems = pytest.hookimpl(trylast=True)(_pytest_collection_modifyitems)
     pytest_runtest_logstart = _pytest_runtest_logstart
     pytest_runtest_logreport = _pytest_runtest_logreport
+    pytest_collectreport = _pytest_collectreport
 
 
 # As a program.
@@ -113,7 +119,8 @@ def run_share(options, env, share, until):
     file = f"{options.results}/{options.mode}.{share}"
     env = dict(env, SUITES_FILE=file, SUITES_SHARE=f"{share}/{options.processes}")
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [os.path.dirname(os.path.abspath(__file__)), env.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "-p", "suites"]
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "-p", "suites",
+               "--continue-on-collection-errors"]
     with open(file + ".log", "w") as log:
         for _ in range(30):
             before = len(outcomes(file))
