@@ -9,12 +9,12 @@
 #   hypre         BoomerAMG with PCG on a 7-point stencil of 128^3 points, by hypre's own driver; compiled here
 #   pdlp          linear programs, by cuPDLPx, which is compiled here
 #
-# build: what is to be compiled, and no more. without, with, force: cuSPARSE alone, the drop-in, and the drop-in with every call taken that can be. compare: the
-# results of those that have run. again: what has failed only with the drop-in once more, in one process, in all three
-# modes. Without these words: all of them. hypre and pdlp run the modes three times in turns, and print their own times.
-# Each mode has S seconds (default 170), after which what has not run is counted as such; what was compiled and the results
-# stay in --results (default: results in --suites). --suites: the folder that scripts/drop-in-suites has made (default:
-# suites beside this folder). DROP_IN names another library than the bundle's.
+# build: what is to be compiled, and no more. without, with, force: cuSPARSE alone, the drop-in, and the drop-in with every
+# call taken that can be. compare: the results of those that have run. again: what has failed only with the drop-in once
+# more, in one process, in all three modes. Without these words: all of them. hypre and pdlp run the modes three times in
+# turns, and print their own times. Each mode has S seconds (default 170), after which what has not run is counted as such;
+# what was compiled and the results stay in --results (default: results in --suites). --suites: the folder that
+# scripts/drop-in-suites has made (default: suites beside this folder). DROP_IN names another library than the bundle's.
 #
 # Exit code: 1 if something fails only with the drop-in, or could not run.
 

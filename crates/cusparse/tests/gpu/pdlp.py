@@ -56,8 +56,8 @@ def main():
             whole = time.perf_counter() - begin
             if is_second:
                 print(f"{name:40} {model.Status}, {model.IterCount} iterations, objective {model.ObjVal:.9g}, "
-                      f"{model.Runtime:.3f} s in the solver, {1e6 * model.Runtime / max(model.IterCount, 1):.1f} us an iteration, "
-                      f"{whole:.3f} s in all", flush=True)
+                      f"{model.Runtime:.3f} s in the solver, {1e6 * model.Runtime / max(model.IterCount, 1):.1f} us an "
+                      f"iteration, {whole:.3f} s in all", flush=True)
 
 
 if __name__ == "__main__":
