@@ -44,3 +44,41 @@ unpack() {
         [[ -d $programs ]]
     fi
 }
+
+# Folders of NVIDIA's Python packages, whose names depend on the version of CUDA.
+packages() {
+    python3 - <<'PYTHON' 2>/dev/null || true
+import glob, os, site, sys
+for base in site.getsitepackages() + [site.getusersitepackages()] + sys.path:
+    for folder in sorted(glob.glob(os.path.join(base, "nvidia", "*"))):
+        print(folder)
+PYTHON
+}
+
+# Where headers and libraries of CUDA may be, the first first.
+cuda_folders() {
+    local nvcc
+    printf '%s\n' "${CUDA_HOME:-/nowhere}" "${CUDA_PATH:-/nowhere}" /usr/local/cuda
+    nvcc=$(command -v nvcc || true)
+    [[ -z $nvcc ]] || dirname "$(dirname "$(realpath "$nvcc")")"
+    packages
+}
+
+# Makes a folder with include and lib64 of links to all that cuda_folders has: toolkits of machines may lack libraries
+# that Python packages have, which in turn have no names without a version.
+toolkit() {
+    local folder file name
+    [[ ! -e $1/lib64 ]] || return 0
+    mkdir -p "$1"/{include,lib64}
+    while IFS= read -r folder; do
+        for file in "$folder"/include/* "$folder"/targets/x86_64-linux/include/*; do
+            [[ ! -e $file || -e $1/include/${file##*/} ]] || ln -s "$(realpath "$file")" "$1/include/"
+        done
+        for file in "$folder"/{lib64,lib,targets/x86_64-linux/lib}/lib*.{so,so.*,a}; do
+            name=${file##*/}
+            [[ ! -e $file || -e $1/lib64/$name ]] || ln -s "$(realpath "$file")" "$1/lib64/$name"
+            [[ ! -e $file || $name != *.so.* || -e $1/lib64/${name%%.so.*}.so ]] ||
+                ln -s "$(realpath "$file")" "$1/lib64/${name%%.so.*}.so"
+        done
+    done < <(cuda_folders)
+}

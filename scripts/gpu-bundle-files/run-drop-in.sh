@@ -6,7 +6,7 @@
 #   traps        what programs do with cuSPARSE that a library in front of it might get wrong: with cuSPARSE alone, with
 #                the drop-in, and twice with every served shape taken, whose results must have the same bits
 #   host-time    host time of a call: with cuSPARSE alone, forwarded, and taken
-#   products     CuPy's and PyTorch's products, without and with the drop-in, where python3 has them
+#   products     what users of CuPy and PyTorch do, in turns without and with the drop-in, where python3 has them
 #
 # Without a word: all three. The first two are compiled here by CC (cc) and need the headers and libraries of cuSPARSE and
 # the CUDA runtime: of CUDA_HOME, CUDA_PATH, /usr/local/cuda or NVIDIA's Python packages. Exit code: 1 if something is wrong.
@@ -29,16 +29,6 @@ work=$(mktemp -d)
 temporary+=("$work")
 failed=0
 
-# Folders of NVIDIA's Python packages, whose names depend on the version of CUDA.
-packages() {
-    python3 - <<'PYTHON' 2>/dev/null || true
-import glob, os, site, sys
-for base in site.getsitepackages() + [site.getusersitepackages()] + sys.path:
-    for folder in sorted(glob.glob(os.path.join(base, "nvidia", "*"))):
-        print(folder)
-PYTHON
-}
-
 # Compiles a program of the bundle, with a header and a library that are found in one of these folders.
 compile() {
     local name=$1 folder file flags=() cusparse='' runtime=''
@@ -52,7 +42,7 @@ compile() {
             "$folder"/lib64/libcudart_static.a; do
             [[ -n $runtime || ! -f $file ]] || runtime=$file
         done
-    done < <(printf '%s\n' "${CUDA_HOME:-/nowhere}" "${CUDA_PATH:-/nowhere}" /usr/local/cuda && packages)
+    done < <(cuda_folders)
     if [[ -z $cusparse || -z $runtime ]]; then
         echo "run-drop-in: found cuSPARSE '$cusparse' and the CUDA runtime '$runtime': $name cannot be compiled" >&2
         return 1
@@ -115,9 +105,7 @@ host_time() {
 }
 
 products() {
-    try "cuSPARSE alone" python3 "$sources/products.py" --write "$work/times.json" "$@"
-    try "with the drop-in" env TARSIA_CUSPARSE=summary "LD_PRELOAD=$drop_in" python3 "$sources/products.py" \
-        --against "$work/times.json" "$@"
+    try "cuSPARSE alone and with the drop-in, in turns" python3 "$sources/products.py" --drop-in "$drop_in" "$@"
 }
 
 (($# > 0)) || set -- traps host-time products

@@ -35,10 +35,11 @@ type GetSize = unsafe extern "C" fn(Object, *mut i64, *mut i64, *mut i64) -> c_i
 /// is word 28.
 const WORDS: usize = 128;
 
-/// Sizes of the two probes: rows, columns and entries, the second beyond 32 bits.
+/// Sizes of the two probes: rows, columns and entries, the second beyond 32 bits. cuSPARSE refuses matrices
+/// with more than 2⁶³ − 1 elements.
 const PROBES: [(IndexType, [i64; 3]); 2] = [
     (IndexType::I32, [0x2b67_1d93, 0x31f4_5a0d, 0x5a3c_96e1]),
-    (IndexType::I64, [0x2_4f81_6b3d, 0x3_1c95_e7a1, 0x7_53d2_9c8f]),
+    (IndexType::I64, [0x2_4f81_6b3d, 0x2f1c_95e7, 0x7_53d2_9c8f]),
 ];
 /// Number of entries that is written into the probes.
 const OTHER_NNZ: i64 = 0x1e6b_70d5;

@@ -387,7 +387,7 @@ const LONGEST_OF_GROUPS: i64 = 256;
 const LONGEST_OF_WARPS: i64 = 100;
 /// Largest number of entries for which rows may be of any length, since the device takes them all in few
 /// turns: for halves, and for larger types.
-const FEW_ENTRIES: [i64; 2] = [1 << 20, 300_000];
+const FEW_ENTRIES: [i64; 2] = [400_000, 300_000];
 /// Minimum mean length for which doubles, many halves, and groups of a warp take rows of their own: shorter
 /// rows are taken several at a time.
 const LEAST_OF_GROUPS: i64 = 5;
