@@ -39,7 +39,9 @@ pub unsafe fn sort(columns: &mut [i32], spare: &mut [i32]) {
     let (mut from, mut to) = spare[..2 * whole].split_at_mut(whole);
     from[..count].copy_from_slice(columns);
     from[count..].fill(i32::MAX);
-    from.chunks_exact_mut(NETWORK).for_each(|run| sort_few::<VECTORS>(run));
+    for run in from.chunks_exact_mut(NETWORK) {
+        sort_few::<VECTORS>(run);
+    }
     let mut run = NETWORK;
     while run < whole {
         for (from, to) in from.chunks(2 * run).zip(to.chunks_mut(2 * run)) {
@@ -57,27 +59,28 @@ pub unsafe fn sort(columns: &mut [i32], spare: &mut [i32]) {
 /// Sorts up to `8 · N` columns.
 #[target_feature(enable = "avx2")]
 fn sort_few<const N: usize>(columns: &mut [i32]) {
-    let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    let inside: [__m256i; N] = std::array::from_fn(|at| {
-        let left = columns.len() as i32 - (LANES * at) as i32;
-        _mm256_cmpgt_epi32(_mm256_set1_epi32(left), lanes)
-    });
     assert!(columns.len() <= LANES * N);
-    let start = columns.as_mut_ptr();
-    let mut vectors: [__m256i; N] = std::array::from_fn(|at| {
+    // Plain loops, since closures that are passed on may not be compiled into a function for AVX2.
+    let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let (start, mut inside) = (columns.as_mut_ptr(), [lanes; N]);
+    let mut vectors = [_mm256_set1_epi32(i32::MAX); N];
+    for at in 0..N {
+        let left = columns.len() as i32 - (LANES * at) as i32;
+        inside[at] = _mm256_cmpgt_epi32(_mm256_set1_epi32(left), lanes);
         // SAFETY: the mask leaves out what is beyond the columns.
         let loaded = unsafe { _mm256_maskload_epi32(start.wrapping_add(LANES * at), inside[at]) };
-        _mm256_blendv_epi8(_mm256_set1_epi32(i32::MAX), loaded, inside[at])
-    });
-    vectors.iter_mut().for_each(|vector| *vector = sort_eight(*vector));
+        vectors[at] = sort_eight(_mm256_blendv_epi8(vectors[at], loaded, inside[at]));
+    }
     let mut run = 1;
     while run < N {
-        vectors.chunks_exact_mut(2 * run).for_each(|runs| merge_sorted(runs));
+        for runs in vectors.chunks_exact_mut(2 * run) {
+            merge_sorted(runs);
+        }
         run *= 2;
     }
-    for (at, vector) in vectors.into_iter().enumerate() {
+    for at in 0..N {
         // SAFETY: as above.
-        unsafe { _mm256_maskstore_epi32(start.wrapping_add(LANES * at), inside[at], vector) };
+        unsafe { _mm256_maskstore_epi32(start.wrapping_add(LANES * at), inside[at], vectors[at]) };
     }
 }
 
@@ -135,45 +138,53 @@ fn merge_sorted(vectors: &mut [__m256i]) {
     }
     let mut distance = count / 4;
     while distance > 0 {
-        for at in (0..count).filter(|at| at & distance == 0) {
+        for at in 0..count {
+            if at & distance != 0 {
+                continue;
+            }
             let (low, high) = (vectors[at], vectors[at + distance]);
             vectors[at] = _mm256_min_epi32(low, high);
             vectors[at + distance] = _mm256_max_epi32(low, high);
         }
         distance /= 2;
     }
-    vectors.iter_mut().for_each(|vector| *vector = sort_bitonic(*vector));
+    for vector in vectors {
+        *vector = sort_bitonic(*vector);
+    }
 }
 
 /// Merges two sorted runs, whose lengths are multiples of eight and not zero. A step writes the least eight
 /// of sixteen columns, and then takes eight from the run whose next column is less.
 #[target_feature(enable = "avx2")]
 fn merge(left: &[i32], right: &[i32], to: &mut [i32]) {
-    // SAFETY: all eight columns are inside the slice.
-    let load = |eight: &[i32]| unsafe { _mm256_loadu_si256(eight[..LANES].as_ptr().cast()) };
-    let (mut left, mut right) = (left, right);
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn load(columns: &[i32]) -> __m256i {
+        // SAFETY: all eight columns are inside the slice.
+        unsafe { _mm256_loadu_si256(columns[..LANES].as_ptr().cast()) }
+    }
     let (mut next, mut rest) = (load(left), load(right));
-    (left, right) = (&left[LANES..], &right[LANES..]);
+    let (mut of_left, mut of_right) = (LANES, LANES);
     let steps = to.len() / LANES;
     for (step, to) in to.chunks_exact_mut(LANES).enumerate() {
-        let low = if step + 1 < steps {
-            let turned = reverse(next);
-            let low = sort_bitonic(_mm256_min_epi32(rest, turned));
-            rest = sort_bitonic(_mm256_max_epi32(rest, turned));
-            low
-        } else {
-            rest
-        };
+        let turned = reverse(next);
+        let low = sort_bitonic(_mm256_min_epi32(rest, turned));
         // SAFETY: a chunk has eight columns.
         unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), low) };
-        let from = match (left.first(), right.first()) {
-            (Some(of_left), Some(of_right)) if of_right < of_left => &mut right,
-            (None, Some(_)) => &mut right,
-            (Some(_), _) => &mut left,
-            (None, None) => continue,
-        };
-        next = load(from);
-        *from = &from[LANES..];
+        rest = sort_bitonic(_mm256_max_epi32(rest, turned));
+        if step + 2 >= steps {
+            // Both runs have ended, and nothing is less than the rest.
+            next = _mm256_set1_epi32(i32::MAX);
+            continue;
+        }
+        // Which run comes next cannot be predicted, so that the choice is not a branch.
+        let head = |run: &[i32], at: usize| run.get(at).copied().unwrap_or(i32::MAX);
+        let is_left =
+            of_left < left.len() && (of_right == right.len() || head(left, of_left) <= head(right, of_right));
+        let (from, at) = if is_left { (left, of_left) } else { (right, of_right) };
+        next = load(&from[at..]);
+        of_left += LANES * usize::from(is_left);
+        of_right += LANES * usize::from(!is_left);
     }
 }
 
