@@ -64,12 +64,12 @@ fn sort_few<const N: usize>(columns: &mut [i32]) {
     let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     let (start, mut inside) = (columns.as_mut_ptr(), [lanes; N]);
     let mut vectors = [_mm256_set1_epi32(i32::MAX); N];
-    for at in 0..N {
+    for (at, (inside, vector)) in inside.iter_mut().zip(&mut vectors).enumerate() {
         let left = columns.len() as i32 - (LANES * at) as i32;
-        inside[at] = _mm256_cmpgt_epi32(_mm256_set1_epi32(left), lanes);
+        *inside = _mm256_cmpgt_epi32(_mm256_set1_epi32(left), lanes);
         // SAFETY: the mask leaves out what is beyond the columns.
-        let loaded = unsafe { _mm256_maskload_epi32(start.wrapping_add(LANES * at), inside[at]) };
-        vectors[at] = sort_eight(_mm256_blendv_epi8(vectors[at], loaded, inside[at]));
+        let loaded = unsafe { _mm256_maskload_epi32(start.wrapping_add(LANES * at), *inside) };
+        *vector = sort_eight(_mm256_blendv_epi8(*vector, loaded, *inside));
     }
     let mut run = 1;
     while run < N {
@@ -78,9 +78,9 @@ fn sort_few<const N: usize>(columns: &mut [i32]) {
         }
         run *= 2;
     }
-    for at in 0..N {
+    for (at, (inside, vector)) in inside.into_iter().zip(vectors).enumerate() {
         // SAFETY: as above.
-        unsafe { _mm256_maskstore_epi32(start.wrapping_add(LANES * at), inside[at], vectors[at]) };
+        unsafe { _mm256_maskstore_epi32(start.wrapping_add(LANES * at), inside, vector) };
     }
 }
 
