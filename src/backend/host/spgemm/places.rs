@@ -13,7 +13,7 @@ use super::sort;
 use super::window::WINDOW;
 #[cfg(target_arch = "x86_64")]
 use crate::backend::host::lanes;
-use crate::types::{Accumulator, Index, IndexType, Storage};
+use crate::types::{Accumulator, Index, Storage};
 
 /// A column index in the type that accumulators store.
 pub trait Key: Index {
@@ -273,11 +273,13 @@ const VECTOR_SORTED: usize = 2048;
 
 /// Returns the length of the spare memory that [`order`] needs for rows of at most `most` columns.
 pub fn spare<K: Key>(most: usize) -> usize {
-    match K::TYPE {
-        #[cfg(target_arch = "x86_64")]
-        IndexType::I32 if lanes::has_avx2() => sort::spare(most.min(VECTOR_SORTED)),
-        _ => 0,
+    let most = most.min(VECTOR_SORTED);
+    #[cfg(target_arch = "x86_64")]
+    if size_of::<K>() == size_of::<i32>() && lanes::has_avx2() {
+        return sort::spare(most);
     }
+    let _ = most;
+    0
 }
 
 /// Sorts distinct columns. If there are more than 64 and their span is at most 64 times their number, they
@@ -293,11 +295,12 @@ pub fn order<K: Key>(cols: &mut [K], bits: &mut [u64], spare: &mut [K]) {
         return;
     }
     #[cfg(target_arch = "x86_64")]
-    if (13..=VECTOR_SORTED).contains(&cols.len()) && matches!(K::TYPE, IndexType::I32) && lanes::has_avx2() {
+    if (13..=VECTOR_SORTED).contains(&cols.len()) && size_of::<K>() == size_of::<i32>() && lanes::has_avx2() {
         // SAFETY: the processor has AVX2.
         unsafe { sort::sort(bytemuck::cast_slice_mut(cols), bytemuck::cast_slice_mut(spare)) };
         return;
     }
+    let _ = spare;
     cols.sort_unstable();
 }
 
