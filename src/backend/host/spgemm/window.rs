@@ -85,7 +85,8 @@ pub fn span<J: Index>(
     }
     let mut fits = true;
     walk(left, row, right, indices, |row| fits = widen(row));
-    fits.then_some(first..last + 1)
+    // Rows that are not sorted may end before they begin.
+    (fits && first <= last).then_some(first..last + 1)
 }
 
 /// Returns whether the indices are consecutive, and at least [`RUN`].
