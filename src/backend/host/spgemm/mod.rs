@@ -2,12 +2,14 @@
 //! or arrays as accumulators (Nagasaka et al. 2018), one thread per row, rows balanced by multiplications.
 //!
 //! build counts the multiplications of each row, symbolic counts the entries of C, and numeric writes C.
-//! Between calls the executor holds 9 bytes per row, and with value updates also the columns of C and the
-//! accumulators.
+//! Between calls the executor holds 9 bytes per row, and with value updates also the columns of C, the
+//! accumulators, and where that is no more than A, B and C take, 2 bytes per multiplication.
 //!
 //! - [`rows`]: factors, multiplications per row, items of work
 //! - [`places`]: accumulators, and the rule that chooses between them
+//! - [`sort`]: vector code that sorts the columns of a row
 //! - [`window`]: accumulator of rows with neighbouring columns
+//! - [`ranks`]: where each product is added, in plans that keep the pattern
 //! - [`scratch`]: working memory of the threads
 //! - [`symbolic`], [`numeric`]: the two phases
 //! - [`output`]: arrays of C
@@ -16,8 +18,11 @@
 mod numeric;
 mod output;
 mod places;
+mod ranks;
 pub mod rows;
 mod scratch;
+#[cfg(target_arch = "x86_64")]
+mod sort;
 mod symbolic;
 #[cfg(test)]
 mod tests;
@@ -29,6 +34,7 @@ use super::operand::Factor;
 use numeric::Task;
 use output::{Output, Staged, Target};
 use places::{Key, Rule};
+use ranks::Ranks;
 use scratch::{Needs, Scratch};
 use symbolic::Counted;
 
@@ -144,6 +150,8 @@ struct Kept<K: Key, C: Combo> {
     columns: Option<Buffer<K>>,
     /// True if `columns` have been computed.
     known: bool,
+    /// Ranks of all products, with value updates; `None` inside if they are not kept.
+    ranks: Option<Option<Ranks>>,
     /// Values to be transposed into C, and in `starts` memory for that.
     values: Option<Buffer<C::Y>>,
     starts: Option<Buffer<i64>>,
@@ -214,7 +222,12 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         let needs =
             Needs::of::<K>(offsets.windows(2).map(|row| (row[1] - row[0]) as usize), right.cols, self.rule);
         let follows = counted.steps.iter().any(|&step| step != rows::NEW);
-        let needs = needs.with_trace(if follows { numeric::TRACE } else { 0 });
+        if self.problem.value_updates {
+            let make = || Ranks::new(cx, &left, &right, self.products, offsets);
+            get_or_try_insert(&mut kept.ranks, make)?;
+        }
+        let mut ranks = kept.ranks.as_mut().and_then(Option::as_mut);
+        let needs = needs.with_trace(if follows { numeric::TRACE } else { 0 }, ranks.is_some());
         let scratch = get_or_try_insert(&mut kept.scratch, || Scratch::new(cx, self.sets(), needs))?;
         let zeroed = || Buffer::zeroed(&cx.allocator, nnz);
         if self.problem.value_updates || !direct {
@@ -235,7 +248,10 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         };
         // The transposition into C searches the rows, which must then be sorted.
         let (rule, sorted) = (self.rule, self.problem.sorted_output || !direct);
-        let task = Task { left, right, columns: of_right, counted, items: &self.items, known, rule, sorted };
+        let shared = ranks.as_mut().map(|ranks| ranks.share());
+        let items = &self.items[..];
+        let task =
+            Task { left, right, columns: of_right, counted, items, known, ranks: shared, rule, sorted };
         let out = match staged {
             Some(values) => Output::staging(columns, values),
             // SAFETY: C has been checked, and its owner does not access it while the call runs.
@@ -247,6 +263,9 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             numeric::multiply(&task, b_values, a_values, alpha, scratch, &out);
         } else {
             numeric::multiply(&task, a_values, b_values, alpha, scratch, &out);
+        }
+        if let Some(ranks) = ranks.filter(|_| alpha != C::Acc::ZERO) {
+            ranks.recorded = true;
         }
         kept.known = kept.columns.is_some();
         // SAFETY: as for `Output::direct` above.
@@ -278,7 +297,8 @@ impl<K: Key, C: Combo> SpgemmExecutor for HostSpgemm<K, C> {
 
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
         // The memory is taken out, so that a panic drops it in its inconsistent state.
-        let none = || Kept { scratch: None, columns: None, known: false, values: None, starts: None };
+        let none =
+            || Kept { scratch: None, columns: None, known: false, ranks: None, values: None, starts: None };
         let mut kept = self.kept.take().unwrap_or_else(none);
         let result = self.write(cx, alpha, c, &mut kept);
         // After a failure the memory is kept only if it has a complete pattern.

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::output::Output;
 use super::places::{order, pattern_changed, Key, Places, Rule};
-use super::rows::{walk, NEW, NEXT};
+use super::ranks::SharedRanks;
+use super::rows::{walk, Array, NEW, NEXT};
 use super::scratch::{Row, Scratch, Set};
 use super::symbolic::Counted;
 use super::window::{self, Window};
@@ -26,6 +27,8 @@ pub struct Task<'a, K> {
     pub items: &'a [i64],
     /// Columns of the product, if an earlier run computed them.
     pub known: Option<&'a [K]>,
+    /// Ranks of the products, if the plan keeps them; if they are recorded, the columns are known.
+    pub ranks: Option<SharedRanks<'a>>,
     /// Rule that chooses the accumulator of a row.
     pub rule: Rule,
     /// True if the columns of each row of the product must ascend. Otherwise they stay in the order of the
@@ -37,10 +40,10 @@ pub struct Task<'a, K> {
 /// The way in which a row of the product is computed.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// By the trace of the row before, which has the accumulator places of this many products.
+    /// By the trace of the row before, which has the ranks of this many products.
     Follow(usize),
-    /// By an accumulator, recording this many products in the trace. If it is 0 the row may also be computed
-    /// in a window.
+    /// By an accumulator, recording the ranks of this many products in the trace. If it is 0 the row may also
+    /// be computed in a window.
     Find(usize),
 }
 
@@ -60,7 +63,7 @@ impl<'a, K: Key> Task<'a, K> {
     fn for_each_row(&self, rows: Range<usize>, room: usize, mut f: impl FnMut(usize, Way)) {
         let Task { left, right, counted, .. } = self;
         let steps = &counted.steps[..rows.end];
-        // Products of the row before whose accumulator places are in the trace.
+        // Products of the row before whose ranks are in the trace.
         let mut traced = 0;
         for row in rows {
             if self.range(row).is_empty() {
@@ -118,7 +121,7 @@ where
             }
     }
     scratch.for_each_item(task.items, |set, rows| {
-        let Set { hash, array, window, row: Row { list, bits, trace, .. } } = set;
+        let Set { hash, array, window, trace, row: Row { list, bits, spare, .. } } = set;
         task.for_each_row(rows, trace.len(), |row, way| {
             let range = task.range(row);
             let count = range.len();
@@ -132,7 +135,7 @@ where
                         find_columns(task, row, hash, list);
                     }
                     if ascends(task, row, way, window) {
-                        order(list, bits);
+                        order(list, bits, spare);
                     }
                     list
                 }
@@ -173,8 +176,8 @@ struct Factors<'a, K, L, R, T, Y> {
     out: &'a Output<K, Y>,
 }
 
-/// Maximum number of traced products of a row: their accumulator places are read again for each row that
-/// follows from this one, and have to stay in the first-level cache.
+/// Maximum number of traced products of a row: their ranks are read again for each row that follows from this
+/// one, and have to stay in the first-level cache.
 pub const TRACE: usize = 2048;
 
 impl<K: Key, L, R, T: Accumulator, Y: Storage<T>> Factors<'_, K, L, R, T, Y>
@@ -185,13 +188,45 @@ where
     /// Computes the rows of an item.
     fn multiply_rows(&self, set: &mut Set<'_, K, T>, rows: Range<usize>) {
         let Task { right, counted, rule, .. } = self.task;
-        self.task.for_each_row(rows, set.row.trace.len(), |row, way| match way {
-            Way::Follow(traced) => self.follow(row, &mut set.row, counted.steps[row], traced),
-            Way::Find(0) if !Task::<K>::IS_WIDE && self.in_window(row, set) => {}
-            Way::Find(traced) if rule.array(self.task.range(row).len(), right.cols) => {
-                self.find_places(row, &mut set.array, &mut set.row, traced)
+        // SAFETY: each row is in one item, which one thread processes.
+        let ranks_of = |row| self.task.ranks.map(|ranks| unsafe { ranks.row(row) });
+        if self.task.ranks.is_some_and(|ranks| ranks.recorded) {
+            for row in rows {
+                if let (Some(columns), Some(ranks)) = (self.task.known(&self.task.range(row)), ranks_of(row))
+                {
+                    self.add_ranked(row, columns, &mut set.row.sums[..columns.len()], ranks);
+                }
             }
-            Way::Find(traced) => self.find_places(row, &mut set.hash, &mut set.row, traced),
+            return;
+        }
+        self.task.for_each_row(rows, set.trace.len(), |row, way| {
+            let in_array = rule.array(self.task.range(row).len(), right.cols);
+            let mut kept = ranks_of(row);
+            let (Way::Follow(traced) | Way::Find(traced)) = way;
+            match way {
+                Way::Follow(_) => self.follow(row, &mut set.row, counted.steps[row], &set.trace[..traced]),
+                Way::Find(0) if !Task::<K>::IS_WIDE && self.in_window(row, set) => {
+                    match kept.as_deref_mut() {
+                        Some(kept) if in_array => self.find_ranks(row, &mut set.array, &set.row, kept),
+                        Some(kept) => self.find_ranks(row, &mut set.hash, &set.row, kept),
+                        None => {}
+                    }
+                }
+                Way::Find(_) => {
+                    let trace = match kept.as_deref_mut() {
+                        Some(kept) if traced == 0 => kept,
+                        _ => &mut set.trace[..traced],
+                    };
+                    if in_array {
+                        self.find_places(row, &mut set.array, &mut set.row, trace)
+                    } else {
+                        self.find_places(row, &mut set.hash, &mut set.row, trace)
+                    }
+                }
+            }
+            if let Some(kept) = kept.filter(|_| traced > 0) {
+                kept.copy_from_slice(&set.trace[..traced]);
+            }
         });
     }
 
@@ -200,12 +235,11 @@ where
     #[inline(always)]
     fn each(&self, row: usize, mut f: impl FnMut(&[K], &[R], T)) {
         let Task { left, right, columns, .. } = self.task;
-        for position in left.range(row) {
-            left.fetch_ahead(position, right, columns, self.right_values);
-            let entries = right.range(left.col(position));
+        let arrays = [Array::of(columns), Array::of(self.right_values)];
+        left.meet(row, right, &arrays, |position, entries| {
             let factor = self.left_values[position].widen();
             f(&columns[entries.clone()], &self.right_values[entries], factor);
-        }
+        });
     }
 
     /// Writes a row of C.
@@ -218,14 +252,14 @@ where
         }
     }
 
-    /// Computes a row by a hash table or an array. If `traced` is not 0, the accumulator places of this many
-    /// products are recorded.
+    /// Computes a row by a hash table or an array, and records the ranks of its products in `trace` unless
+    /// that is empty.
     fn find_places<P: Places<K>>(
         &self,
         row: usize,
         places: &mut P,
         memory: &mut Row<'_, K, T>,
-        traced: usize,
+        trace: &mut [u16],
     ) {
         let (range, base) = (self.task.range(row), self.task.right.base);
         let known = self.task.known(&range);
@@ -236,17 +270,17 @@ where
             places.list(columns, 0, list);
         }
         sums.fill(T::ZERO);
-        if traced == 0 {
+        if trace.is_empty() {
             self.each(row, |indices, values, factor| places.add((indices, base, values), factor, list, sums));
         } else {
-            let mut rest = &mut memory.trace[..traced];
+            let mut rest = &mut *trace;
             self.each(row, |indices, values, factor| {
                 let (trace, later) = std::mem::take(&mut rest).split_at_mut(indices.len());
                 places.each(indices, base, |i, col, place, new| {
                     if new {
                         list[place] = col;
                     }
-                    trace[i] = place as u32;
+                    trace[i] = place as u16;
                     sums[place] += factor * values[i].widen();
                 });
                 rest = later;
@@ -254,37 +288,59 @@ where
         }
         check_count(places.count(), list.len());
         if known.is_some() || !self.task.sorted {
-            if traced > 0 {
-                memory.order.iter_mut().zip(0..).for_each(|(place, rank)| *place = rank);
-            }
             return self.write(row, list, sums.iter().copied());
         }
-        order(list, memory.bits);
-        if traced > 0 {
-            for (place, &col) in memory.order.iter_mut().zip(&*list) {
-                *place = places.find(col) as u32;
+        order(list, memory.bits, memory.spare);
+        if !trace.is_empty() {
+            let ranks = &mut memory.ranks[..list.len()];
+            for (rank, &col) in (0..).zip(&*list) {
+                ranks[places.find(col)] = rank;
             }
+            trace.iter_mut().for_each(|place| *place = ranks[usize::from(*place)]);
         }
         self.write(row, list, list.iter().map(|&col| sums[places.find(col)]));
     }
 
-    /// Computes a row whose products have the accumulator places of those of the row before.
-    fn follow(&self, row: usize, memory: &mut Row<'_, K, T>, step: u8, traced: usize) {
+    /// Finds the ranks of the products of a row whose columns are in memory.
+    fn find_ranks<P: Places<K>>(
+        &self,
+        row: usize,
+        places: &mut P,
+        memory: &Row<'_, K, T>,
+        mut ranks: &mut [u16],
+    ) {
+        let Task { left, right, columns, .. } = self.task;
+        let list = &memory.list[..self.task.range(row).len()];
+        places.begin(list.len());
+        places.each(list, 0, |_, _, _, _| ());
+        walk(left, row, right, columns, |indices| {
+            let (part, later) = std::mem::take(&mut ranks).split_at_mut(indices.len());
+            places.each(indices, right.base, |i, _, place, _| part[i] = place as u16);
+            ranks = later;
+        });
+    }
+
+    /// Computes a row whose products have the ranks of those of the row before.
+    fn follow(&self, row: usize, memory: &mut Row<'_, K, T>, step: u8, ranks: &[u16]) {
         let count = self.task.range(row).len();
         let (list, sums) = (&mut memory.list[..count], &mut memory.sums[..count]);
         if step == NEXT {
             list.iter_mut().for_each(|col| *col = K::from_i64(col.to_i64() + 1));
         }
+        self.add_ranked(row, list, sums, ranks);
+    }
+
+    /// Computes a row whose columns and ranks of products are known.
+    fn add_ranked(&self, row: usize, columns: &[K], sums: &mut [T], mut ranks: &[u16]) {
         sums.fill(T::ZERO);
-        let mut rest = &memory.trace[..traced];
         self.each(row, |_, values, factor| {
-            let (trace, later) = rest.split_at(values.len());
-            for (value, &place) in values.iter().zip(trace) {
-                sums[place as usize] += factor * value.widen();
+            let (part, later) = ranks.split_at(values.len());
+            for (value, &rank) in values.iter().zip(part) {
+                sums[usize::from(rank)] += factor * value.widen();
             }
-            rest = later;
+            ranks = later;
         });
-        self.write(row, list, memory.order[..count].iter().map(|&place| sums[place as usize]));
+        self.write(row, columns, sums.iter().copied());
     }
 
     /// Computes a row in a window if possible, and returns whether it did.

@@ -8,7 +8,11 @@
 //! - [`ArrayPlaces`]: array with one slot per column of the product, which is not cleared between rows (the
 //!   dense accumulator of Gustavson 1978 with generation stamps).
 
+#[cfg(target_arch = "x86_64")]
+use super::sort;
 use super::window::WINDOW;
+#[cfg(target_arch = "x86_64")]
+use crate::backend::host::lanes;
 use crate::types::{Accumulator, Index, Storage};
 
 /// A column index in the type that accumulators store.
@@ -47,7 +51,7 @@ pub trait Places<K: Key> {
     /// Returns the number of distinct columns so far.
     fn count(&self) -> usize;
 
-    /// Assigns places to the columns of a row of the right factor.
+    /// Counts the columns of a row of the right factor, without the places of any.
     #[inline(always)]
     fn mark<J: Index>(&mut self, indices: &[J], base: i64) {
         self.each(indices, base, |_, _, _, _| ());
@@ -208,6 +212,19 @@ impl<K: Key> Places<K> for ArrayPlaces<'_> {
         self.count = count;
     }
 
+    /// A branch on whether a column is new would be mispredicted in a graph, where counting took 2 to 4 times
+    /// as long; on meshes it would save up to a quarter.
+    #[inline(always)]
+    fn mark<J: Index>(&mut self, indices: &[J], base: i64) {
+        let (places, start, mut count) = (&mut *self.places, self.start, self.count);
+        for index in indices {
+            let slot = &mut places[(index.to_i64() - base) as usize];
+            count += u32::from(*slot < start);
+            *slot = start;
+        }
+        self.count = count;
+    }
+
     #[inline(always)]
     fn find(&self, col: K) -> usize {
         (self.places[col.to_i64() as usize] - self.start) as usize
@@ -251,26 +268,51 @@ impl Rule {
     }
 }
 
-/// Sorts distinct columns. If there are more than 32 and their span is at most 64 times their number, they
-/// are set in a bitmap and read in order: in that case this takes 2 to 4 ns per column and sorting 4 to 8,
-/// while for a wider span sorting is faster. `bits` is all zeros before and after.
-pub fn order<K: Key>(cols: &mut [K], bits: &mut [u64]) {
+/// Largest number of columns that are sorted by vector code, which needs memory in proportion.
+const VECTOR_SORTED: usize = 2048;
+
+/// Returns the length of the spare memory that [`order`] needs for rows of at most `most` columns.
+pub fn spare<K: Key>(most: usize) -> usize {
+    let most = most.min(VECTOR_SORTED);
+    #[cfg(target_arch = "x86_64")]
+    if size_of::<K>() == size_of::<i32>() && lanes::has_avx2() {
+        return sort::spare(most);
+    }
+    let _ = most;
+    0
+}
+
+/// Sorts distinct columns. If there are more than 64 and their span is at most 64 times their number, they
+/// are set in a bitmap and read in order: in that case this takes 2 to 4 ns per column. Sorting takes 1.5 to
+/// 3 by vector code, and 2 (of 12 columns) to 8 by the standard library. `bits` is all zeros before and
+/// after.
+pub fn order<K: Key>(cols: &mut [K], bits: &mut [u64], spare: &mut [K]) {
     // Neighbouring diagonals are found in order.
     if cols.is_sorted() {
         return;
     }
-    // The standard library sorts few columns in 2 to 4 ns each.
-    if cols.len() <= 32 {
-        return cols.sort_unstable();
-    }
-    let (Some(&first), Some(&last)) = (cols.iter().min(), cols.iter().max()) else {
+    if cols.len() > 64 && order_near(cols, bits) {
         return;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if (13..=VECTOR_SORTED).contains(&cols.len()) && size_of::<K>() == size_of::<i32>() && lanes::has_avx2() {
+        // SAFETY: the processor has AVX2.
+        unsafe { sort::sort(bytemuck::cast_slice_mut(cols), bytemuck::cast_slice_mut(spare)) };
+        return;
+    }
+    let _ = spare;
+    cols.sort_unstable();
+}
+
+/// Sorts columns by a bitmap if their span is at most 64 times their number, and returns whether it is.
+fn order_near<K: Key>(cols: &mut [K], bits: &mut [u64]) -> bool {
+    let (Some(&first), Some(&last)) = (cols.iter().min(), cols.iter().max()) else {
+        return false;
     };
     let first = first.to_i64();
     let words = ((last.to_i64() - first) / 64) as usize + 1;
     if words > bits.len().min(cols.len()) {
-        cols.sort_unstable();
-        return;
+        return false;
     }
     for col in &*cols {
         let bit = (col.to_i64() - first) as usize;
@@ -285,6 +327,7 @@ pub fn order<K: Key>(cols: &mut [K], bits: &mut [u64]) {
             rest &= rest - 1;
         }
     }
+    true
 }
 
 #[cfg(test)]
@@ -293,17 +336,21 @@ mod tests {
 
     #[test]
     fn columns_are_sorted_near_and_far() {
-        let mut bits = [0u64; 40];
-        for step in [1, 2, 63, 64, 65, 1000, 1 << 20] {
-            for count in [0, 1, 2, 3, 8, 9, 16, 17, 32, 33, 40, 400] {
-                let sorted: Vec<i64> = (0..count).map(|i| 7 + i * step).collect();
-                // 401 is prime, so that the multiples of 7 reach every number.
-                let mut shuffled: Vec<i64> =
-                    (0..401).map(|i| i * 7 % 401).filter(|&i| i < count).map(|i| 7 + i * step).collect();
-                assert_eq!(shuffled.len(), sorted.len());
-                order(&mut shuffled, &mut bits);
-                assert_eq!(shuffled, sorted, "{count} columns, step {step}");
-                assert_eq!(bits, [0; 40]);
+        fn check<K: Key>(count: i64, step: i64) {
+            let sorted: Vec<K> = (0..count).map(|i| K::from_i64(7 + i * step)).collect();
+            // 4001 is prime, so that the multiples of 7 reach every number.
+            let all = (0..4001).map(|i| i * 7 % 4001).filter(|&i| i < count);
+            let mut shuffled: Vec<K> = all.map(|i| K::from_i64(7 + i * step)).collect();
+            let (mut bits, mut memory) = ([0u64; 40], vec![K::NONE; spare::<K>(count as usize)]);
+            assert_eq!(shuffled.len(), sorted.len());
+            order(&mut shuffled, &mut bits, &mut memory);
+            assert_eq!(shuffled, sorted, "{count} columns, step {step}");
+            assert_eq!(bits, [0; 40]);
+        }
+        for step in [1, 2, 63, 64, 65, 1000, 1 << 19] {
+            for count in [0, 1, 2, 3, 8, 9, 12, 13, 16, 17, 32, 33, 40, 64, 65, 400, 2048, 2049, 4001] {
+                check::<i64>(count, step);
+                check::<i32>(count, step);
             }
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytemuck::Pod;
 
-use super::places::{ArrayPlaces, HashPlaces, Key, Rule};
+use super::places::{self, ArrayPlaces, HashPlaces, Key, Rule};
 use super::window::{self, Window};
 use crate::error::{Result, Status};
 use crate::memory::{pieces, Buffer, Context};
@@ -23,12 +23,16 @@ pub struct Needs {
     row: usize,
     /// Words of the bitmap that sorts: [`order`](super::places::order) uses at most one per entry.
     bits: usize,
+    /// Columns of the spare memory for sorting.
+    spare: usize,
     /// Columns of the window.
     window: usize,
     /// Columns of the window that have sums: all, or none in the symbolic phase.
     window_sums: usize,
     /// Products in the trace that the next rows follow.
     trace: usize,
+    /// Ranks of a row's columns.
+    ranks: usize,
 }
 
 impl Needs {
@@ -46,17 +50,18 @@ impl Needs {
         let slots = if table > 0 { HashPlaces::<K>::slots(table) } else { 0 };
         let window = window::width(row, cols, rule.window);
         let bits = row.min(cols.div_ceil(64));
-        Needs { slots, array, row, bits, window, window_sums: window, trace: 0 }
+        let spare = places::spare::<K>(row);
+        Needs { slots, array, row, bits, spare, window, window_sums: window, trace: 0, ranks: 0 }
     }
 
     /// Returns the sizes for counting, without the row itself and its sums.
     pub fn to_count(self) -> Self {
-        Needs { row: 0, bits: 0, window_sums: 0, ..self }
+        Needs { row: 0, bits: 0, spare: 0, window_sums: 0, ..self }
     }
 
-    /// Adds a trace of at most this many products.
-    pub fn with_trace(self, products: usize) -> Self {
-        Needs { trace: products, ..self }
+    /// Adds a trace of at most this many products, and ranks for rows that are traced, or for all rows.
+    pub fn with_trace(self, products: usize, all: bool) -> Self {
+        Needs { trace: products, ranks: if all { self.row } else { self.row.min(products) }, ..self }
     }
 }
 
@@ -91,6 +96,8 @@ pub struct Set<'a, K, T> {
     pub array: ArrayPlaces<'a>,
     /// Accumulator for rows with neighbouring columns.
     pub window: Window<'a, T>,
+    /// Ranks of the products of the row before, where the next rows follow from it.
+    pub trace: &'a mut [u16],
     /// The row that is being computed.
     pub row: Row<'a, K, T>,
 }
@@ -101,12 +108,12 @@ pub struct Row<'a, K, T> {
     pub list: &'a mut [K],
     /// Bitmap that sorts `list`; zero between uses.
     pub bits: &'a mut [u64],
+    /// Spare memory for sorting `list`.
+    pub spare: &'a mut [K],
     /// Sums, by place in the accumulator.
     pub sums: &'a mut [T],
-    /// Places of the columns, in the order of `list`.
-    pub order: &'a mut [u32],
-    /// Places of the products.
-    pub trace: &'a mut [u32],
+    /// Ranks of the columns in the order of C, by place in the accumulator.
+    pub ranks: &'a mut [u16],
 }
 
 /// Accumulators of all threads.
@@ -122,17 +129,18 @@ pub struct Scratch<K: Key, T: Pod> {
 impl<K: Key, T: Pod + Send> Scratch<K, T> {
     /// Allocates memory for as many threads, up to `sets`, as the memory limit permits.
     pub fn new(cx: &Context, mut sets: usize, needs: Needs) -> Result<Self> {
-        let Needs { slots, array, row, bits, window, window_sums, trace } = needs;
+        let Needs { slots, array, row, bits, spare, window, window_sums, trace, ranks } = needs;
         let each = [
             padded::<[K; 2]>(slots),
             padded::<u32>(array),
             padded::<K>(row),
             padded::<u64>(bits),
+            padded::<K>(spare),
             padded::<T>(row),
             padded::<T>(window_sums),
             padded::<u8>(window),
-            padded::<u32>(row.min(trace)),
-            padded::<u32>(trace),
+            padded::<u16>(ranks),
+            padded::<u16>(trace),
         ];
         let each = each.into_iter().fold(0, usize::saturating_add);
         loop {
@@ -161,7 +169,7 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
     }
 
     fn split(&mut self) -> Vec<Set<'_, K, T>> {
-        let Needs { slots, array, row, bits, window, window_sums, trace } = self.needs;
+        let Needs { slots, array, row, bits, spare, window, window_sums, trace, ranks } = self.needs;
         let (size, mut all) = (self.bytes.len() / self.sets, &mut self.bytes[..]);
         let sets = (0..self.sets).map(|_| {
             let (mut rest, later) = std::mem::take(&mut all).split_at_mut(size);
@@ -178,10 +186,11 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
                 row: Row {
                     list: take(rest, row),
                     bits: take(rest, bits),
+                    spare: take(rest, spare),
                     sums: take(rest, row),
-                    order: take(rest, row.min(trace)),
-                    trace: take(rest, trace),
+                    ranks: take(rest, ranks),
                 },
+                trace: take(rest, trace),
                 window: Window { sums: take(rest, window_sums), seen: take(rest, window) },
             }
         });

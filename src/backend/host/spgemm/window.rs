@@ -70,14 +70,23 @@ pub fn span<J: Index>(
         return Some(right.base..right.base + right.cols as i64);
     }
     let (mut first, mut last) = (i64::MAX, i64::MIN);
-    walk(left, row, right, indices, |row| {
+    let mut widen = |row: &[J]| {
         if let (Some(start), Some(end)) = (row.first(), row.last()) {
             first = first.min(start.to_i64());
             last = last.max(end.to_i64());
         }
-    });
-    let width = usize::try_from(last.checked_sub(first)?).ok()? + 1;
-    (width <= widest).then_some(first..last + 1)
+        last.checked_sub(first).is_none_or(|width| width < widest as i64)
+    };
+    // Most rows that are too wide are so by their first and last entry; they are not walked along.
+    let positions = left.range(row);
+    let mut ends = [positions.start, positions.end - 1].into_iter();
+    if !ends.all(|position| widen(&indices[right.range(left.col(position))])) {
+        return None;
+    }
+    let mut fits = true;
+    walk(left, row, right, indices, |row| fits = widen(row));
+    // Rows that are not sorted may end before they begin.
+    (fits && first <= last).then_some(first..last + 1)
 }
 
 /// Returns whether the indices are consecutive, and at least [`RUN`].

@@ -264,6 +264,48 @@ fn reuse_gives_the_same_bits() {
     }
 }
 
+/// Grids, bands in windows, and random rows, with tables and arrays: once ranks are recorded, new values give
+/// the bits of a new plan. Ranks are kept only where they take no more memory than the matrices.
+#[test]
+fn recorded_ranks_give_the_bits_of_a_new_plan() {
+    let (op, cx) = (Operation::NonTranspose, unlimited());
+    let (mut kept, mut rng) = ([0; 2], Random::new(29));
+    // Its rows have so many products that their ranks are not kept.
+    let full =
+        |i: i64| ((i - 20).max(0)..(i + 20).min(900)).map(move |col| (i, col, 1.0 / (i + col + 1) as f64));
+    let full = ("full band", 900, (0..900).flat_map(full).collect());
+    for (name, n, entries) in unsorted::matrices().into_iter().chain([full]) {
+        let newer: Vec<_> = entries.iter().map(|e| (e.0, e.1, rng.real())).collect();
+        let (a, newer) = (Stored::csr((n, n), &entries), Stored::csr((n, n), &newer));
+        for rule in [Rule { small_cols: 0, ratio: 1, window: 0 }, Rule::of(1)] {
+            for sorted in [true, false] {
+                let of = |b: &Stored<f64>, value_updates| {
+                    let problem = problem::<F64>(op, op, &a, b);
+                    let problem = SpgemmProblem { value_updates, sorted_output: sorted, ..problem };
+                    let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();
+                    (executor.threads, executor.rule) = (3, rule);
+                    executor
+                };
+                let (mut plan, mut new) = (of(&a, true), of(&newer, false));
+                // The pattern is known before there are ranks.
+                run_csr(&mut plan, &cx, 0.0, (n, n));
+                let expected = bits(&run_csr(&mut of(&a, false), &cx, 1.5, (n, n)));
+                for _ in 0..2 {
+                    assert!(bits(&run_csr(&mut plan, &cx, 1.5, (n, n))) == expected, "{name}, {rule:?}");
+                }
+                let ranks = plan.kept.as_ref().and_then(|kept| kept.ranks.as_ref()).unwrap().as_ref();
+                let worth = plan.products() / 6 <= 2 * entries.len() as i64 + expected.len() as i64;
+                assert_eq!(ranks.is_some_and(|ranks| ranks.recorded), worth, "{name}");
+                kept[usize::from(worth)] += 1;
+                plan.update_values(&cx, a.matrix().values(), newer.matrix().values()).unwrap();
+                let expected = bits(&run_csr(&mut new, &cx, -0.5, (n, n)));
+                assert!(bits(&run_csr(&mut plan, &cx, -0.5, (n, n))) == expected, "{name}, {rule:?}: new");
+            }
+        }
+    }
+    assert!(kept.iter().all(|&count| count > 0), "with and without ranks: {kept:?}");
+}
+
 #[test]
 fn alpha_zero_reads_no_values() {
     let mut rng = Random::new(5);

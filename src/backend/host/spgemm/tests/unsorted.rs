@@ -25,7 +25,7 @@ fn as_found(alpha: f64, a: &[Entry], b: &[Entry]) -> Vec<(i64, i64, u64)> {
 
 /// Returns a random matrix with long rows, a grid, whose rows follow from each other, and bands, one with
 /// some reversed rows.
-fn matrices() -> Vec<(&'static str, i64, Vec<Entry>)> {
+pub(super) fn matrices() -> Vec<(&'static str, i64, Vec<Entry>)> {
     let mut rng = Random::new(17);
     let n = 900_i64;
     let mut of = |columns: &dyn Fn(i64, &mut Random) -> Vec<i64>| {
