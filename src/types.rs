@@ -72,7 +72,7 @@ impl DataType {
     }
 
     /// Returns whether values have an imaginary part.
-    pub fn is_complex(self) -> bool {
+    pub const fn is_complex(self) -> bool {
         matches!(self, DataType::C32F | DataType::C64F)
     }
 
