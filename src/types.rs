@@ -353,6 +353,7 @@ impl Address {
     }
 
     /// Returns the address as a pointer for writing.
+    #[inline(always)]
     pub fn as_mut_ptr<T>(self) -> *mut T {
         std::ptr::with_exposed_provenance_mut(self.0)
     }

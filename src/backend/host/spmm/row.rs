@@ -128,13 +128,17 @@ fn pack<C: Combo>(parallel: bool, opened: &Opened<'_, C>, k: usize, columns: Ran
         // SAFETY: tasks have different rows, and nothing reads the panel before all are done.
         let to = unsafe { opened.scratch.part(to + rows.start * width..to + rows.end * width) };
         // A cache line of a column at one time: columns may lie at distances that share a set of the cache.
-        for (to, first) in to.chunks_mut(line * width).zip(rows.step_by(line)) {
+        let mut row = rows.start;
+        while row < rows.end {
+            let count = line.min(rows.end - row);
+            let to = &mut to[(row - rows.start) * width..][..count * width];
             for (at, column) in columns.clone().enumerate() {
-                let from = &opened.b[first + column * opened.b_strides.1..][..to.len() / width];
-                for (to, &b) in to.chunks_exact_mut(width).zip(from) {
-                    to[at] = opened.load(b);
+                let from = &opened.b[row + column * opened.b_strides.1..][..count];
+                for (place, &b) in from.iter().enumerate() {
+                    to[place * width + at] = opened.load(b);
                 }
             }
+            row += count;
         }
     });
 }
@@ -244,7 +248,7 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     }
 
     /// Calls [`Self::block`], compiled for the processor. Blocks are functions of their own, each with the
-    /// registers for itself: together in one, rows of few entries took twice as long.
+    /// registers for itself: together in one, rows of few entries took longer.
     ///
     /// # Safety
     /// As for [`Self::block`].
@@ -510,18 +514,17 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     ) {
         let Opened { c, c_strides: (row_stride, col_stride), old, scalars, .. } = self.opened;
         for lane in 0..VECTORS * V::LANES {
-            let sums = tile.iter().map(|sums| V::as_slice(sums)[lane]);
             if self.order.is_none() && old.is_none() && *row_stride == 1 {
                 let at = row + (first + lane) * col_stride;
                 // SAFETY: as in `store`.
                 let c = unsafe { c.part(at..at + tile.len()) };
-                for (c, sum) in c.iter_mut().zip(sums) {
-                    scalars.store(sum, c);
+                for (at, c) in c.iter_mut().enumerate() {
+                    scalars.store(V::as_slice(&tile[at])[lane], c);
                 }
             } else {
-                for (at, sum) in sums.enumerate() {
+                for (at, sums) in tile.iter().enumerate() {
                     let row = self.order.map_or(row + at, |order| order[row + at] as usize);
-                    self.opened.store(row, first + lane, sum);
+                    self.opened.store(row, first + lane, V::as_slice(sums)[lane]);
                 }
             }
         }
