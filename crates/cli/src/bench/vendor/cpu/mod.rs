@@ -194,7 +194,8 @@ impl Peers {
     pub fn open(session: &Session, wanted: &[(&str, Option<&str>)]) -> Result<Self> {
         if session.kind() != BackendKind::Host {
             let names: Vec<String> = wanted.iter().map(|(name, _)| name.to_uppercase()).collect();
-            return Err(format!("{} on the CPU: --backend host", names.join(" and ")).into());
+            let run = if names.len() == 1 { "runs" } else { "run" };
+            return Err(format!("{} {run} on the CPU: --backend host", names.join(" and ")).into());
         }
         let mut out = Vec::new();
         for known in &KNOWN {
