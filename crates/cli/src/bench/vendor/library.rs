@@ -192,6 +192,8 @@ mod tests {
         let library = folder.join(format!("lib{name}.so"));
         let mut cc = std::process::Command::new("cc");
         cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-L").arg(folder);
+        // By this name the loader knows a library that is open.
+        cc.arg(format!("-Wl,-soname,lib{name}.so"));
         assert!(cc.args(needed.iter().map(|name| format!("-l{name}"))).status().unwrap().success());
         library.to_string_lossy().into_owned()
     }
