@@ -73,12 +73,8 @@ pub trait SpmmBackend {
 
 /// A built SpMM, which executes do not change.
 pub trait SpmmExecutor: Send + Sync {
-    /// Returns the bytes of workspace that execute wants for `n` columns of C.
+    /// Returns the bytes of workspace that execute needs for `n` columns of C.
     fn workspace_bytes(&self, n: usize) -> usize;
-    /// Returns the bytes without which it is refused; with fewer than it wants it may be slower.
-    fn needed_bytes(&self, n: usize) -> usize {
-        self.workspace_bytes(n)
-    }
     /// Computes D = alpha · op(A) · op(B) + beta · C for `scalars` alpha and beta and `matrices` B, C and D;
     /// B is as the user gave it. D is C, or has C's order and shares no element with it; the latter requires
     /// [`Self::reads_elsewhere`].
@@ -301,7 +297,7 @@ impl Planned<Spmm> {
             }
         }
         let executor = self.executor()?;
-        cx.workspace.require(executor.needed_bytes(c.cols as usize))?;
+        cx.workspace.require(executor.workspace_bytes(c.cols as usize))?;
         let in_place = || executor.execute(cx, alpha, b, beta, c);
         let Some((backend, old)) = old else { return in_place() };
         let scaling = (self.problem.types.compute, beta);

@@ -125,13 +125,13 @@ trait SpmmProduct<C: Combo>: Layout {
         0
     }
 
-    /// Returns how many numbers it should hold behind these.
+    /// Returns how many numbers it must hold behind these.
     fn panel(&self, _by_rows: bool, _n: usize) -> usize {
         0
     }
 
-    /// Computes the product, on all threads or on this one. `opened` has space for [`Self::sums`], and for
-    /// [`Self::panel`] unless the workspace is smaller.
+    /// Computes the product, on all threads or on this one. `opened` has space for [`Self::sums`] and
+    /// [`Self::panel`].
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()>;
 
     /// Returns the columns of a block, for layouts of blocks.
@@ -181,10 +181,6 @@ impl<C: Combo, L: SpmmProduct<C> + 'static> SpmmExecutor for Spmm<C, L> {
     fn workspace_bytes(&self, n: usize) -> usize {
         let numbers = self.layout.sums(n).saturating_add(self.layout.panel(self.b_by_rows, n));
         numbers.saturating_mul(size_of::<C::Acc>())
-    }
-
-    fn needed_bytes(&self, n: usize) -> usize {
-        self.layout.sums(n).saturating_mul(size_of::<C::Acc>())
     }
 
     fn product(&self, cx: &Context, scalars: ScalarsAt, matrices: [&DenseMatrix; 3]) -> Result<()> {
@@ -240,15 +236,14 @@ struct Opened<'a, C: Combo> {
     old: Option<Old<'a, C::Y>>,
     /// Columns of C.
     n: usize,
-    /// Workspace with the sums that the layout needs, and behind them a part or all of its panel.
+    /// Workspace with the sums that the layout needs, and behind them its panel.
     scratch: Shared<C::Acc>,
-    /// Numbers of the panel for which there is space.
+    /// Numbers of the panel.
     panel: usize,
     scalars: Scalars<C::Acc>,
 }
 
-/// Opens alpha, beta, B, C and a workspace of so many sums, with a panel of so many numbers as far as it
-/// goes. Returns `None` if C is empty or alpha is 0; in the latter case it has computed C = beta · C. `old`
+/// Opens alpha, beta, B, C and a workspace of so many sums, and a panel of so many numbers. Returns `None` if C is empty or alpha is 0; in the latter case it has computed C = beta · C. `old`
 /// is a matrix with C's old values, or C itself.
 fn open<'a, C: Combo>(
     cx: &Context,
@@ -288,8 +283,7 @@ fn open<'a, C: Combo>(
         false => None,
     };
     let n = c.cols as usize;
-    cx.workspace.require(sums.saturating_mul(size_of::<C::Acc>()))?;
-    let panel = panel.min(cx.workspace.bytes / size_of::<C::Acc>() - sums);
+    cx.workspace.require(sums.saturating_add(panel).saturating_mul(size_of::<C::Acc>()))?;
     // SAFETY: the workspace has that size; the handle lends it to one call at a time.
     let scratch = unsafe { memory::open_mut::<C::Acc>("workspace", cx.workspace.address, sums + panel)? };
     Ok(Some(Opened {

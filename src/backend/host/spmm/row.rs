@@ -95,7 +95,6 @@ impl<V: Element> Csr<V> {
             streams: false,
         };
         let product = RowProduct { streams: product.may_stream(), ..product };
-        // A workspace that is made for fewer columns has narrower panels, or none.
         let width = opened.panel / rows.cols.max(1);
         if strides.1 == 1 || width < FEWEST_PACKED {
             self.schedule.for_each_item(parallel, |work| product.item(&work));

@@ -102,28 +102,3 @@ fn stores_past_the_caches_write_the_same_bits() {
         }
     }
 }
-
-/// A plan that is made for few columns multiplies many of them too, by narrower panels or without any.
-#[test]
-fn a_workspace_for_fewer_columns_is_enough() {
-    let mut random = Random::new(23);
-    let matrix = UnsortedMatrix::<f32>::random::<f32>(&mut random, IndexBase::One, 70, &[3, 0, 20_000, 5]);
-    let ops = (Operation::NonTranspose, Operation::NonTranspose);
-    let mut case = Case::<F32>::new(&mut random, &matrix, ops, 150, (Order::Col, Order::Row));
-    let executor = case.executor(WIDTHS[0], Source::InPlace);
-    let needed = executor.needed_bytes(150);
-    assert_eq!(needed, 3 * 150 * size_of::<f32>());
-    assert_eq!(executor.workspace_bytes(150), needed + 70 * 64 * size_of::<f32>());
-    for columns in [0, 3, 4, 9, 64] {
-        let execution = Execution::new(needed + 70 * columns * size_of::<f32>());
-        let mut c = case.c.clone();
-        let (b, out) = (case.b.describe(), c.describe());
-        executor.execute(&execution.cx, scalar(&case.alpha), &b, scalar(&case.beta), &out).unwrap();
-        case.compare(&c);
-    }
-    let execution = Execution::new(needed - 1);
-    let (b, out) = (case.b.describe(), case.c.describe());
-    let error =
-        executor.execute(&execution.cx, scalar(&case.alpha), &b, scalar(&case.beta), &out).unwrap_err();
-    assert_eq!(error.status, Status::InsufficientResources);
-}
