@@ -19,9 +19,11 @@ mod nvcc;
 mod symbols;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 
 fn main() {
+    vectors();
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("Cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo sets it"));
     let c_enums = out.join("c_enums.rs");
@@ -32,6 +34,18 @@ fn main() {
     header(&root, &out, &c_enums);
     kernels::build(&root, &out);
     link(&root, &out);
+}
+
+/// Sets `avx512` where the compiler has its instructions, which are newer (1.89) than what the rest needs.
+fn vectors() {
+    println!("cargo::rustc-check-cfg=cfg(avx512)");
+    let rustc = env::var_os("RUSTC").expect("Cargo sets it");
+    let said = Command::new(rustc).arg("--version").output().map(|said| said.stdout).unwrap_or_default();
+    let minor = String::from_utf8_lossy(&said).split('.').nth(1).and_then(|minor| minor.parse().ok());
+    let is_x86_64 = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64");
+    if is_x86_64 && minor.is_some_and(|minor: u32| minor >= 89) {
+        println!("cargo::rustc-cfg=avx512");
+    }
 }
 
 /// Files of src/capi that have no C functions or types: cbindgen does not read them.

@@ -72,7 +72,7 @@ impl DataType {
     }
 
     /// Returns whether values have an imaginary part.
-    pub fn is_complex(self) -> bool {
+    pub const fn is_complex(self) -> bool {
         matches!(self, DataType::C32F | DataType::C64F)
     }
 
@@ -353,6 +353,7 @@ impl Address {
     }
 
     /// Returns the address as a pointer for writing.
+    #[inline(always)]
     pub fn as_mut_ptr<T>(self) -> *mut T {
         std::ptr::with_exposed_provenance_mut(self.0)
     }

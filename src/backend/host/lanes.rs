@@ -282,7 +282,7 @@ impl<const AVX2: bool, T: Accumulator> Eight<AVX2, T> {
 /// The processor has AVX2 and F16C.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn singles<S: Pod>(from: &[S; LANES]) -> Option<__m256> {
+pub(super) unsafe fn singles<S: Pod>(from: &[S; LANES]) -> Option<__m256> {
     use std::any::TypeId;
     let is = |other| TypeId::of::<S>() == other;
     // SAFETY: the caller's promise, and the types are those.

@@ -13,6 +13,7 @@ mod spmv;
 #[cfg(test)]
 pub(crate) mod testing;
 mod timing;
+mod vector;
 
 use crate::backend::Backend;
 use crate::error::Result;

@@ -392,6 +392,11 @@ impl<T: Pod> Shared<T> {
         }
     }
 
+    /// Returns the address of the first element.
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
     /// Reads an element.
     ///
     /// # Safety
@@ -420,6 +425,7 @@ impl<T: Pod> Shared<T> {
     /// # Safety
     /// No other thread reads or writes these elements while the part lives,
     /// and the slice is still borrowed.
+    #[inline(always)]
     pub unsafe fn part<'a>(&self, range: Range<usize>) -> &'a mut [T] {
         assert!(range.start <= range.end && range.end <= self.len);
         // SAFETY: inside the slice; the rest is the caller's promise.

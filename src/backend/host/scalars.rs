@@ -35,6 +35,12 @@ impl<T: Accumulator> Scalars<T> {
         self.beta == T::ZERO
     }
 
+    /// Returns alpha.
+    #[inline(always)]
+    pub fn alpha(&self) -> T {
+        self.alpha
+    }
+
     /// Computes out = alpha · sum + beta · out, rounded once. If beta is 0 it does not read `out`, which may
     /// hold NaN.
     #[inline(always)]

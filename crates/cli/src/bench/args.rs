@@ -45,15 +45,16 @@ rate. The table (--out FILE; else stdout, unless that and stderr are a terminal)
   rows, nnz    of A, the first factor (the note of --pair and --hierarchy has B's entries, nnzB)
   matrix       its name, NAME:f32 with --values, NAME:i64 with 64-bit offsets and columns (--indices 64), NAME^T where
                the transpose is stored (--ops t)
-  impl         tarsia; with --against: cusparse, cusparse-coo, cusparse-sell, cusparse-bsr, cublas, mkl; with several
-               --library: cusparse@VERSION, cusparse-bsr@VERSION, …, which all that reads tables takes for cusparse, …
+  impl         tarsia; with --against: cusparse, cusparse-coo, cusparse-sell, cusparse-bsr, cublas, mkl, aocl; with several
+               --library: cusparse@VERSION, cusparse-bsr@VERSION, …, with mkl,aocl: mkl@VERSION, aocl@VERSION, which all
+               that reads tables takes for cusparse, mkl, …
   alg          default, what the library chooses (the note says what), tuned, with effort TUNED;
                NAME, what --alg asked for, NAME+ORDER with --reorder, NAME+unsorted with --unsorted; once;
                the vendor's name, +pre with its preprocess; _col with column-major B and C, _bt where B is stored as
                its transpose (--ops-b t)
   median_us    SpMV, SpMM: of up to --repeat runs, caches cleared by reads before each, analysis done
                and buffers taken beforehand; SpGEMM: wall time of all phases, without the allocation
-               of buffers and of C (MKL's includes it); -1: no result, the note says why
+               of buffers and of C (MKL's and AOCL's include it); -1: no result, the note says why
   floor_us     the matrix with 32-bit indices and the dense operands (SpGEMM: A, B and C), each
                once, at 3028 GB/s, the copy rate of an H100; on the CPU at its own copy rate, which
                is the floor_GB/s of the line copy
@@ -81,8 +82,8 @@ take no longer, in the median and for nine matrices in ten (∞: never). Formats
 
 Vendors are opened while the program runs. --library FILE opens a file of cuSPARSE, several of them several versions,
 each with its own descriptors, buffers and preprocess on the same operands. cuBLAS: LD_LIBRARY_PATH; cuSPARSE: LD_LIBRARY_PATH, CUDA_HOME, pip's folders beside
-PATH; MKL: LD_LIBRARY_PATH. On the host all take turns, with a rest before each, for MKL's threads keep
-their cores busy for 200 ms after a call. What a vendor cannot do is a line with -1.
+PATH; MKL, AOCL: LD_LIBRARY_PATH. On the host all take turns, with a rest before each, for their threads keep
+the cores busy for 200 ms after a call. What a vendor cannot do is a line with -1.
 
 Exit code: 0; 1 if a result of the library is wrong or a case of it failed (no memory for it, or nothing
 that supports it, is no failure); 2 if the benchmark could not run.
@@ -182,9 +183,9 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     pub backend: Backend,
 
-    /// Time a vendor's library, too: each algorithm that it has
-    #[arg(long, value_enum, value_name = "VENDOR", conflicts_with = "results")]
-    pub against: Option<Against>,
+    /// Time a vendor's library, too: each algorithm that it has; mkl and aocl also together
+    #[arg(long, value_enum, value_name = "VENDORS", value_delimiter = ',', conflicts_with = "results")]
+    pub against: Vec<Against>,
 
     /// Time only the vendor's algorithms whose names begin with one of these
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "against")]
@@ -201,7 +202,11 @@ pub struct Args {
 
     /// The file of libmkl_rt
     #[arg(long, value_name = "FILE", requires = "against")]
-    pub mkl: Option<String>,
+    mkl: Option<String>,
+
+    /// The file of libaoclsparse
+    #[arg(long, value_name = "FILE", requires = "against")]
+    aocl: Option<String>,
 
     /// Largest fill (values in blocks per entry) with which cuSPARSE's BSR is timed
     #[arg(long, value_name = "FILL", default_value = "2", value_parser = positive, requires = "against")]
@@ -346,6 +351,28 @@ pub enum Against {
     Cublas,
     /// Intel's MKL, on the CPU
     Mkl,
+    /// AMD's AOCL-Sparse, on the CPU
+    Aocl,
+}
+
+impl Against {
+    /// Returns the name in --against and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Against::Cusparse => "cusparse",
+            Against::Cublas => "cublas",
+            Against::Mkl => "mkl",
+            Against::Aocl => "aocl",
+        }
+    }
+
+    /// Returns the backend whose memory its products take.
+    fn kind(self) -> BackendKind {
+        match self {
+            Against::Cusparse | Against::Cublas => BackendKind::Cuda,
+            Against::Mkl | Against::Aocl => BackendKind::Host,
+        }
+    }
 }
 
 /// Largest number that is tried as an enumerator of an algorithm enum.
@@ -468,8 +495,18 @@ impl Args {
         if self.indices.contains(&IndexWidth::Wide) && !(has(Op::Spmv) || has(Op::Spmm)) {
             return Err("--indices 64 is of SpMV and SpMM, which --op leaves out".into());
         }
-        if !self.library.is_empty() && self.against != Some(Against::Cusparse) {
+        if !self.library.is_empty() && self.against != [Against::Cusparse] {
             return Err("--library names files of cuSPARSE, which takes part with --against cusparse".into());
+        }
+        for (option, file, vendor) in
+            [("--mkl", &self.mkl, Against::Mkl), ("--aocl", &self.aocl, Against::Aocl)]
+        {
+            if file.is_some() && !self.against.contains(&vendor) {
+                return Err(format!("{option} names a file of a library that --against leaves out").into());
+            }
+        }
+        if self.against.len() > 1 && self.against.iter().any(|vendor| vendor.kind() != BackendKind::Host) {
+            return Err("--against: of several vendors, only mkl and aocl take part together".into());
         }
         let is_order = |name: &str| {
             name == ALL_ORDERS || Reorder::ALL.iter().any(|o| o.is_named() && order_name(*o) == name)
@@ -563,10 +600,19 @@ impl Args {
 
     /// Returns the kind of backend; that of the vendor if none is named.
     pub fn kind(&self) -> BackendKind {
-        match (self.backend, self.against) {
-            (Backend::Auto, Some(Against::Cusparse | Against::Cublas)) => BackendKind::Cuda,
-            (Backend::Auto, Some(Against::Mkl)) => BackendKind::Host,
+        match (self.backend, self.against.first()) {
+            (Backend::Auto, Some(vendor)) => vendor.kind(),
             (backend, _) => backend.kind(),
         }
+    }
+
+    /// Lists the vendors' libraries on the CPU that are asked for, with the files that are named.
+    pub fn peers(&self) -> Vec<(&'static str, Option<&str>)> {
+        let file = |vendor: Against| match vendor {
+            Against::Mkl => self.mkl.as_deref(),
+            Against::Aocl => self.aocl.as_deref(),
+            Against::Cusparse | Against::Cublas => None,
+        };
+        self.against.iter().map(|&vendor| (vendor.name(), file(vendor))).collect()
     }
 }

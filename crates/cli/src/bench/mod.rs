@@ -8,7 +8,7 @@
 //! - [`pairs`]: products of two matrices, and those of multigrid hierarchies
 //! - [`cases`]: the cases of a matrix, from the contestants to the rows of the table
 //! - [`runs`]: the library's entries of a case
-//! - [`vendor`]: cuSPARSE, cuBLAS and MKL
+//! - [`vendor`]: cuSPARSE, cuBLAS, MKL and AOCL
 //! - [`check`]: checks against sums with twice the digits
 //! - [`machine`]: facts about the machine
 //! - [`report`]: the table of results
@@ -55,7 +55,7 @@ use self::pairs::{Hierarchy, Pair};
 use self::report::{is_on_terminal, Row, Table, Writer};
 use self::reproduce::{Earlier, Factors};
 use self::runs::Setting;
-use self::vendor::{cublas::Cublas, cusparse::Libraries, mkl::Mkl, Nobody, Vendor};
+use self::vendor::{cpu::Peers, cublas::Cublas, cusparse::Libraries, Nobody, Vendor};
 use crate::progress::{say, step, Bar};
 use crate::Result;
 
@@ -206,16 +206,14 @@ impl Others {
 
 fn measure(args: &Args, hierarchies: &[Hierarchy]) -> Result<(Vec<Row>, bool)> {
     let session = Session::new(args.kind())?;
-    match args.against {
-        None => measure_with(args, hierarchies, &session, Nobody),
-        Some(Against::Cusparse) => {
+    match args.against[..] {
+        [] => measure_with(args, hierarchies, &session, Nobody),
+        [Against::Cusparse] => {
             let vendor = Libraries::open(&session, &args.library, args.bsr_fill)?;
             measure_with(args, hierarchies, &session, vendor)
         }
-        Some(Against::Cublas) => measure_with(args, hierarchies, &session, Cublas::open(&session)?),
-        Some(Against::Mkl) => {
-            measure_with(args, hierarchies, &session, Mkl::open(&session, args.mkl.as_deref())?)
-        }
+        [Against::Cublas] => measure_with(args, hierarchies, &session, Cublas::open(&session)?),
+        _ => measure_with(args, hierarchies, &session, Peers::open(&session, &args.peers())?),
     }
 }
 

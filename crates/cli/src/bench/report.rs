@@ -5,8 +5,10 @@ use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
+use clap::ValueEnum;
 use matrices::gallery::name_in_table;
 
+use super::args::Against;
 use crate::progress::aside;
 use crate::Result;
 
@@ -122,7 +124,7 @@ pub fn split_layout(alg: &str) -> (&str, &str) {
 
 /// Returns whether a name in the column `impl` is that of a vendor whose products are compared with ours.
 pub fn is_vendors(implementation: &str) -> bool {
-    ["cusparse", "cublas", "mkl"].iter().any(|name| implementation.starts_with(name))
+    Against::value_variants().iter().any(|vendor| implementation.starts_with(vendor.name()))
 }
 
 /// Returns the version in a note.
@@ -487,6 +489,9 @@ mod tests {
         assert!(is_implementation("cusparse@12.6.3", "cusparse") && is_implementation("mkl", "mkl"));
         assert!(is_implementation("cusparse@12.6.3", "cusparse@12.6.3"));
         assert!(!is_implementation("cusparse@12.6.3", "cusparse@12.9.4"));
+        assert!(
+            ["mkl@2026.2", "aocl", "cublas"].iter().all(|name| is_vendors(name)) && !is_vendors("tarsia")
+        );
         assert!(!is_implementation("cusparse-bsr@12.6.3", "cusparse") && !is_implementation("mkl", "mkl@1"));
         for (alg, parts) in [
             ("default", ("default", "")),

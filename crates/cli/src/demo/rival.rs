@@ -8,8 +8,8 @@ use tarsia::facade::{BackendKind, IndexType, Operation};
 use super::products::{median_seconds, zeros};
 use crate::bench::number::Precision;
 use crate::bench::runs::{Layout, MatrixOperand, Stored};
+use crate::bench::vendor::cpu::Peers;
 use crate::bench::vendor::cusparse::Libraries;
-use crate::bench::vendor::mkl::Mkl;
 use crate::bench::vendor::{Choice, Dense, Vendor};
 use crate::bench::{check, Op};
 use crate::Result;
@@ -46,7 +46,7 @@ pub trait Rival<T> {
 pub fn open(session: &Session) -> Result<Box<dyn Rival<f64> + '_>> {
     match session.kind() {
         BackendKind::Host => {
-            let vendor = Mkl::open(session, None)
+            let vendor = Peers::open(session, &[("mkl", None)])
                 .map_err(|_| "MKL is not found: LD_LIBRARY_PATH does not lead to a libmkl_rt")?;
             Ok(Box::new(Opened { name: "MKL", session, vendor }))
         }

@@ -410,9 +410,18 @@ fn what_cannot_be_done_is_said() {
     assert_has(&said(&["--alg", "best"]), &["--alg", "'best'"]);
     let none = "/no/such/libmkl_rt.so";
     assert_has(&said(&["--against", "mkl", "--mkl", none]), &["MKL cannot be opened", "--mkl", none]);
-    assert_has(&said(&["--against", "mkl", "--backend", "reference"]), &["--backend host"]);
+    let none = "/no/such/libaoclsparse.so";
+    assert_has(&said(&["--against", "aocl", "--aocl", none]), &["AOCL cannot be opened", "--aocl", none]);
+    assert_has(&said(&["--against", "mkl", "--backend", "reference"]), &["MKL", "--backend host"]);
+    assert_has(
+        &said(&["--against", "mkl,aocl", "--backend", "reference"]),
+        &["MKL and AOCL", "--backend host"],
+    );
+    assert_has(&said(&["--against", "mkl,cusparse"]), &["--against", "only mkl and aocl"]);
+    assert_has(&said(&["--against", "mkl", "--aocl", none]), &["--aocl", "--against leaves out"]);
+    assert_has(&said(&["--against", "aocl", "--mkl", none]), &["--mkl", "--against leaves out"]);
     assert_has(&said(&["--against", "cusparse", "--backend", "host"]), &["--backend cuda"]);
-    assert_has(&said(&["--against", "h100.tsv"]), &["cusparse", "mkl"]);
+    assert_has(&said(&["--against", "h100.tsv"]), &["cusparse", "mkl", "aocl"]);
     assert_has(&said(&["--append"]), &["--out"]);
     // The older name of --library is accepted, and so are several of them.
     let on_host = ["--against", "cusparse", "--backend", "host"];

@@ -43,10 +43,10 @@ impl<V: Element> Layout for Swift<V> {
 }
 
 impl<C: Combo> SpmmProduct<C> for Swift<C::A> {
-    /// Returns one sum per row: the workspace holds the sums of all elements of C, for each item those of its
-    /// columns, row after row.
-    fn sums(&self) -> usize {
-        self.row_count
+    /// Returns one sum for each element of C: the workspace holds, for each item, those of its columns, row
+    /// after row.
+    fn sums(&self, n: usize) -> usize {
+        self.row_count.saturating_mul(n)
     }
 
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
@@ -65,7 +65,7 @@ fn columns<C: Combo>(layout: &Swift<C::A>, opened: &Opened<'_, C>, first: usize,
     let mut sums = [C::Acc::ZERO; COLUMNS[1]];
     let (sums, rows) = (&mut sums[..count], layout.row_count);
     // SAFETY: only one item has these columns, and the workspace is borrowed until all items are done.
-    let totals = unsafe { opened.sums.part(first * rows..(first + count) * rows) };
+    let totals = unsafe { opened.scratch.part(first * rows..(first + count) * rows) };
     totals.fill(C::Acc::ZERO);
     for group in 0..layout.outline.groups() {
         let mut last = None;

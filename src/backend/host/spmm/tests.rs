@@ -2,6 +2,7 @@
 
 mod bcsr;
 mod dense;
+mod row;
 mod swift;
 
 use num_complex::Complex64;
@@ -120,6 +121,18 @@ where
         OpA { a: self.matrix.describe(widths), op: self.op, keep }
     }
 
+    /// Returns the bytes of the panel into which op(B) is copied if its rows are not contiguous.
+    fn panel_bytes(&self) -> usize {
+        let by_rows = (self.b.order == Order::Row) != self.op_b.transposes();
+        let k = if self.op_b.transposes() { self.b.cols } else { self.b.rows };
+        let columns = self.n.min(256 / size_of::<C::Acc>());
+        if by_rows || self.n < 4 {
+            0
+        } else {
+            k * columns * size_of::<C::Acc>()
+        }
+    }
+
     fn executor(&self, widths: (IndexType, IndexType), source: Source) -> Box<dyn SpmmExecutor> {
         build(&context(), &self.problem(widths), &Choice::new(Algorithm::Row, source)).unwrap()
     }
@@ -177,7 +190,7 @@ where
                 let sources = [Source::Canonical, Source::InPlace];
                 for source in &sources[..if op == Operation::NonTranspose { 2 } else { 1 }] {
                     let executor = case.executor(widths, *source);
-                    assert_eq!(executor.workspace_bytes(n), 0);
+                    assert_eq!(executor.workspace_bytes(n), case.panel_bytes());
                     let c = case.execute(&*executor);
                     case.compare(&c);
                 }
@@ -213,14 +226,16 @@ fn the_same_bits_come_out_on_any_number_of_threads() {
     lengths[9] = 1 << 14;
     let matrix = UnsortedMatrix::<f32>::random::<f32>(&mut random, IndexBase::One, 500, &lengths);
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
-    for orders in [(Order::Row, Order::Row), (Order::Col, Order::Col)] {
-        let mut case = Case::<F32>::new(&mut random, &matrix, ops, 13, orders);
+    let orders = [(Order::Row, Order::Row), (Order::Col, Order::Col)];
+    for (n, orders) in [13, 70].into_iter().flat_map(|n| orders.map(|orders| (n, orders))) {
+        let mut case = Case::<F32>::new(&mut random, &matrix, ops, n, orders);
         let (a, order) = (case.op_a(WIDTHS[0], false), RowOrder::new(Reorder::None));
         let layout = Csr::<f32>::build(&context(), &a, Source::InPlace, &order, Grain::SPMM).unwrap();
         let executor = Spmm::<F32, _>::new(&case.problem(WIDTHS[0]), a, layout);
         // Chunks have 2^13 nonzeros, so the long rows have 3 and 9 chunks.
-        assert_eq!(executor.workspace_bytes(13), 12 * 13 * size_of::<f32>());
-        let scratch = Execution::new(executor.workspace_bytes(13));
+        let bytes = 12 * n * size_of::<f32>() + case.panel_bytes();
+        assert_eq!(executor.workspace_bytes(n), bytes);
+        let scratch = Execution::new(bytes);
         let scalars = (scalar(&case.alpha), scalar(&case.beta));
         let b = case.b.describe();
         let mut serial = case.c.clone();

@@ -8,7 +8,8 @@ use crate::Result;
 /// Visibility of the symbols of a library that is opened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scope {
-    /// Visible to all libraries that are opened later: MKL's parts find each other in this way.
+    /// Visible to all libraries that are opened later: MKL's parts find each other in this way, and AOCL its
+    /// OpenMP.
     Global,
     /// Visible to the library itself, and to lookups in it by name. With global visibility the second of two
     /// versions of one library would use the functions of the first in place of its own.
@@ -23,12 +24,15 @@ pub struct Library {
     pub name: String,
 }
 
+/// Largest number of files beside a library that are opened for it.
+const MOST_NEEDED: usize = 16;
+
 impl Library {
     /// Opens the first of the names (as the loader takes them) that can be opened.
     pub fn open(names: &[String], scope: Scope) -> Result<Library> {
         let mut refused = Vec::new();
         for name in names {
-            match open(name, scope) {
+            match open_with_needed(name, scope, MOST_NEEDED) {
                 Ok(handle) => return Ok(Library { handle, name: name.clone() }),
                 Err(text) => refused.push(text),
             }
@@ -80,6 +84,31 @@ fn open(name: &str, scope: Scope) -> std::result::Result<*mut c_void, String> {
         (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
     };
     Err(text.unwrap_or_else(|| format!("{} cannot be opened", name.to_string_lossy())))
+}
+
+/// Opens a library; those that it needs, where the loader does not find them, from its own folder, where pip
+/// puts them. `most` bounds their number.
+fn open_with_needed(name: &str, scope: Scope, most: usize) -> std::result::Result<*mut c_void, String> {
+    let said = match open(name, scope) {
+        Ok(handle) => return Ok(handle),
+        Err(said) => said,
+    };
+    // What the loader says of a file that it does not find begins with its name.
+    let missing =
+        said.split(':').next().filter(|missing| most > 0 && !missing.is_empty() && *missing != name);
+    let Some(needed) = missing.and_then(|missing| beside(name, &[missing]).pop()) else { return Err(said) };
+    open_with_needed(&needed, scope, most - 1)?;
+    open_with_needed(name, scope, most - 1)
+}
+
+/// Returns the address of a symbol of any library that is open with [`Scope::Global`], as a pointer of type
+/// `F`: the one that their own references are bound to.
+///
+/// # Safety
+/// `F` must be the type of a pointer to the symbol's function or object.
+pub unsafe fn loaded<F: Copy>(name: &CStr) -> Option<F> {
+    // SAFETY: the handle stands for all such libraries; the rest is the caller's promise.
+    unsafe { Library { handle: libc::RTLD_DEFAULT, name: String::new() }.symbol(name) }
 }
 
 /// Opens files that lie beside a library and are needed by it, if they exist; it does no harm if the loader
@@ -154,6 +183,34 @@ mod tests {
         let names = ["libno-such-thing.so.1", "/no/such/folder/lib.so"].map(String::from);
         let text = Library::open(&names, Scope::Local).err().unwrap().to_string();
         assert!(names.iter().all(|name| text.contains(name.as_str())), "{text}");
+    }
+
+    /// Makes a shared library from C in a folder, linked with others there, whose folder it does not keep.
+    fn make(folder: &Path, name: &str, text: &str, needed: &[&str]) -> String {
+        let source = folder.join(format!("{name}.c"));
+        std::fs::write(&source, text).unwrap();
+        let library = folder.join(format!("lib{name}.so"));
+        let mut cc = std::process::Command::new("cc");
+        cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-L").arg(folder);
+        // By this name the loader knows a library that is open.
+        cc.arg(format!("-Wl,-soname,lib{name}.so"));
+        assert!(cc.args(needed.iter().map(|name| format!("-l{name}"))).status().unwrap().success());
+        library.to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn what_a_library_needs_is_found_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = |part: &str| format!("tarsia_{part}_{}", std::process::id());
+        let (inner, middle) = (name("inner"), name("middle"));
+        make(folder.path(), &inner, "int inner(void) { return 7; }", &[]);
+        make(folder.path(), &middle, "int inner(void); int middle(void) { return inner(); }", &[&inner]);
+        let text = "int middle(void); int outer(void) { return middle() + 1; }";
+        let outer = make(folder.path(), &name("outer"), text, &[&middle]);
+        let library = Library::open(&[outer], Scope::Local).unwrap();
+        // SAFETY: it is such a function.
+        let outer_function: extern "C" fn() -> i32 = unsafe { library.required(c"outer") }.unwrap();
+        assert_eq!(outer_function(), 8);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Implementations of other vendors, opened while the program runs and timed beside the library: [`cusparse`]
-//! and [`cublas`] on CUDA, [`mkl`] on the host.
+//! and [`cublas`] on CUDA, MKL and AOCL on the host ([`cpu`]).
 //!
 //! - [`library`]: opening of shared libraries
 //! - [`formats`]: conversion of a matrix to blocks, slices or coordinates
@@ -9,11 +9,11 @@
 
 #![allow(unsafe_code)]
 
+pub mod cpu;
 pub mod cublas;
 pub mod cusparse;
 pub mod formats;
 pub mod library;
-pub mod mkl;
 
 use client::{Array, DenseLayout};
 use matrices::owned::OwnedCsr;

@@ -1,0 +1,551 @@
+//! SpMM `row`: C = alpha · op(A) · op(B) + beta · C on rows of op(A); `csr`, which differs from it only on
+//! GPUs, is the same here.
+//!
+//! Items of the [`Schedule`](crate::backend::host::schedule::Schedule) run in parallel. An item is swept once
+//! per block of columns of C, whose sums are in registers: the item's part of A stays in the first-level
+//! cache, and rows of B that neighbouring rows of A share are read from the caches too. Where rows of op(B)
+//! are not contiguous, panels of it are copied so that they are, one after the other.
+//!
+//! Each element of C is one sum in the order of the row's entries, or in blocks of a single vector the sum of
+//! two, of every other entry; a long row is the sum, in order, of the partial sums of its chunks.
+
+use std::any::TypeId;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use super::{Old, Opened, SpmmProduct};
+use crate::backend::host::layout::Csr;
+use crate::backend::host::operand::{Factor, Ints};
+use crate::backend::host::schedule::{self, Work};
+#[cfg(target_arch = "x86_64")]
+use crate::backend::host::vector::Ymm;
+#[cfg(avx512)]
+use crate::backend::host::vector::Zmm;
+use crate::backend::host::vector::{end_streaming, prefetch, Array, Vector, Width, LINE};
+use crate::error::Result;
+use crate::support::Combo;
+use crate::types::{Accumulator, Element, Storage};
+
+/// Bytes of a row of a panel: four of the widest registers, so that a part of a row of op(A) finds its rows
+/// of the panel in the first-level cache.
+const PANEL_BYTES: usize = 256;
+/// Columns of C from which on panels are copied: fewer are computed column by column.
+const FEWEST_PACKED: usize = 4;
+/// Rows of a panel that one parallel task copies, at least 10 µs of work.
+const PACKED_ROWS: usize = 512;
+/// Most rows of C that are collected before they are written by columns.
+const TILE_ROWS: usize = 16;
+/// Most vectors of a row in such a tile.
+const TILE_VECTORS: usize = 4;
+/// Number of 64-bit columns that are converted at one time. It is even, so that the same entries are in the
+/// same sum as with 32-bit columns.
+const FEW: usize = 32;
+/// Bytes of C from which on it is written past the caches, which then need not read it before. From 4 MiB on
+/// that gains time (5 to 20 %); a C of less than 8 MiB may be wanted from the caches by whoever reads it
+/// next.
+const STREAMED_BYTES: usize = 8 << 20;
+/// Bytes of a block's part of a row of B from which on it is prefetched: smaller ones arrive in time without.
+const PREFETCHED_BYTES: usize = 512;
+/// Entries by which prefetches are ahead.
+const AHEAD: usize = 8;
+/// Cache lines of a row that are prefetched; the processor's own prefetches take over from there.
+const PREFETCHED_LINES: usize = 4;
+
+impl<C: Combo> SpmmProduct<C> for Csr<C::A> {
+    fn sums(&self, n: usize) -> usize {
+        self.schedule.slots().saturating_mul(n)
+    }
+
+    fn panel(&self, b_by_rows: bool, n: usize) -> usize {
+        let k = self.operand.rows("A").map_or(0, |(rows, _)| rows.cols);
+        let columns = if b_by_rows || n < FEWEST_PACKED { 0 } else { n.min(panel_columns::<C::Acc>()) };
+        k.saturating_mul(columns)
+    }
+
+    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
+        self.multiply_by(Width::widest(), parallel, &opened)
+    }
+}
+
+impl<V: Element> Csr<V> {
+    /// Computes the product with these vectors, which the processor has.
+    pub(super) fn multiply_by<C: Combo<A = V>>(
+        &self,
+        vectors: Width,
+        parallel: bool,
+        opened: &Opened<'_, C>,
+    ) -> Result<()> {
+        let (rows, values) = self.operand.rows("A")?;
+        let (n, strides) = (opened.n, opened.b_strides);
+        // What unchecked loads rely on.
+        assert!(rows.cols == 0 || opened.b.len() > (rows.cols - 1) * strides.0 + (n - 1) * strides.1);
+        let product = RowProduct::<C, C::X> {
+            rows,
+            values,
+            order: self.order.as_deref(),
+            opened,
+            vectors,
+            b: opened.b,
+            b_strides: strides,
+            conjugate: opened.conjugate_b,
+            columns: 0..n,
+            overwrites: TypeId::of::<C::Y>() == TypeId::of::<C::Acc>()
+                && opened.c_strides.1 == 1
+                && opened.scalars.skip_old(),
+            streams: false,
+        };
+        let product = RowProduct { streams: product.may_stream(), ..product };
+        let width = opened.panel / rows.cols.max(1);
+        if strides.1 == 1 || width < FEWEST_PACKED {
+            self.schedule.for_each_item(parallel, |work| product.item(&work));
+        } else {
+            let sums = self.schedule.slots() * n;
+            for first in (0..n).step_by(width) {
+                let columns = first..n.min(first + width);
+                pack(parallel, opened, rows.cols, columns.clone(), sums);
+                let len = rows.cols * columns.len();
+                // SAFETY: behind the partial sums the workspace has the panel, which nothing writes now.
+                let b: &[C::Acc] = unsafe { opened.scratch.part(sums..sums + len) };
+                let product = product.of_panel(b, columns);
+                self.schedule.for_each_item(parallel, |work| product.item(&work));
+            }
+        }
+        self.schedule.for_each_long_row(parallel, |row, slots| product.long_row(row, slots));
+        Ok(())
+    }
+}
+
+fn panel_columns<T>() -> usize {
+    PANEL_BYTES / size_of::<T>()
+}
+
+/// Copies columns of op(B), whose columns are contiguous, into a panel at `to` of the workspace, row by row.
+fn pack<C: Combo>(parallel: bool, opened: &Opened<'_, C>, k: usize, columns: Range<usize>, to: usize) {
+    let (width, line) = (columns.len(), LINE / size_of::<C::X>());
+    schedule::for_each(parallel, k.div_ceil(PACKED_ROWS), |task| {
+        let rows = task * PACKED_ROWS..k.min((task + 1) * PACKED_ROWS);
+        // SAFETY: tasks have different rows, and nothing reads the panel before all are done.
+        let to = unsafe { opened.scratch.part(to + rows.start * width..to + rows.end * width) };
+        // A cache line of a column at one time: columns may lie at distances that share a set of the cache.
+        let mut row = rows.start;
+        while row < rows.end {
+            let count = line.min(rows.end - row);
+            let to = &mut to[(row - rows.start) * width..][..count * width];
+            for (at, column) in columns.clone().enumerate() {
+                let from = &opened.b[row + column * opened.b_strides.1..][..count];
+                for (place, &b) in from.iter().enumerate() {
+                    to[place * width + at] = opened.load(b);
+                }
+            }
+            row += count;
+        }
+    });
+}
+
+/// One running product of the algorithm `row`, or of a panel of it.
+struct RowProduct<'a, C: Combo, X> {
+    rows: Factor<'a>,
+    values: &'a [C::A],
+    /// Row of C for each stored row; `None` if rows are not reordered.
+    order: Option<&'a [u32]>,
+    /// Opened arguments, with `n` sums per slot.
+    opened: &'a Opened<'a, C>,
+    vectors: Width,
+    /// op(B) or a panel, from the first of `columns` on.
+    b: &'a [X],
+    b_strides: (usize, usize),
+    conjugate: bool,
+    /// Columns of C.
+    columns: Range<usize>,
+    /// True if rows of C are contiguous and get alpha times the sums as they are.
+    overwrites: bool,
+    /// True if they are also written past the caches.
+    streams: bool,
+}
+
+impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
+    /// Returns the product of a panel.
+    fn of_panel<'b>(&'b self, b: &'b [C::Acc], columns: Range<usize>) -> RowProduct<'b, C, C::Acc> {
+        let RowProduct { rows, values, order, opened, vectors, overwrites, streams, .. } = *self;
+        let b_strides = (columns.len(), 1);
+        let streams = streams && columns.start * size_of::<C::Acc>() % LINE == 0;
+        RowProduct {
+            rows,
+            values,
+            order,
+            opened,
+            vectors,
+            b,
+            b_strides,
+            conjugate: false,
+            columns,
+            overwrites,
+            streams,
+        }
+    }
+
+    /// Returns whether C is so large that it is written past the caches; its rows must be whole lines of
+    /// them.
+    fn may_stream(&self) -> bool {
+        let bytes = self.opened.c_strides.0 * size_of::<C::Y>();
+        self.overwrites
+            && bytes % LINE == 0
+            && self.opened.c.address().value() % LINE == 0
+            && self.rows.rows.saturating_mul(bytes) >= STREAMED_BYTES
+    }
+
+    fn item(&self, work: &Work) {
+        // SAFETY: the processor has these vectors.
+        unsafe {
+            match self.vectors {
+                #[cfg(avx512)]
+                Width::Zmm if const { !C::Acc::TYPE.is_complex() } => {
+                    self.sweep::<Zmm<C::Acc>, Ymm<C::Acc>>(work);
+                }
+                #[cfg(target_arch = "x86_64")]
+                Width::Ymm if const { !C::Acc::TYPE.is_complex() } => {
+                    self.sweep::<Ymm<C::Acc>, Array<C::Acc, 4>>(work);
+                }
+                _ => self.sweep::<Array<C::Acc, 8>, Array<C::Acc, 4>>(work),
+            }
+        }
+        if self.streams {
+            end_streaming();
+        }
+    }
+
+    /// Computes an item, one block of columns after the other: as many vectors `V` as the registers hold, and
+    /// at the end a smaller one `H`, four columns, or single ones.
+    ///
+    /// # Safety
+    /// The processor has the vectors.
+    #[inline(always)]
+    unsafe fn sweep<V: Vector<C::Acc>, H: Vector<C::Acc>>(&self, work: &Work) {
+        let most = match (self.b_strides.1, self.opened.c_strides.1) {
+            (1, 1) => V::MOST,
+            (1, _) => TILE_VECTORS,
+            _ => 0,
+        };
+        let mut first = self.columns.start;
+        while first < self.columns.end {
+            let rest = self.columns.end - first;
+            // SAFETY: the caller's promise.
+            first += unsafe {
+                match (rest / V::LANES).min(most) {
+                    16.. if V::MOST >= 16 => self.compiled::<V, 16, 1>(work, first),
+                    12.. if V::MOST == 12 => self.compiled::<V, 12, 1>(work, first),
+                    8.. if V::MOST >= 8 => self.compiled::<V, 8, 1>(work, first),
+                    4.. => self.compiled::<V, 4, 1>(work, first),
+                    2.. => self.compiled::<V, 2, 1>(work, first),
+                    1.. => self.compiled::<V, 1, 2>(work, first),
+                    _ if most > 0 && rest >= H::LANES => self.compiled::<H, 1, 2>(work, first),
+                    _ if most > 0 && rest >= 4 => self.compiled::<Array<C::Acc, 4>, 1, 2>(work, first),
+                    _ => self.compiled::<Array<C::Acc, 1>, 1, 2>(work, first),
+                }
+            };
+        }
+    }
+
+    /// Calls [`Self::block`], compiled for the processor. Blocks are functions of their own, each with the
+    /// registers for itself: together in one, rows of few entries took longer.
+    ///
+    /// # Safety
+    /// As for [`Self::block`].
+    unsafe fn compiled<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+        &self,
+        work: &Work,
+        first: usize,
+    ) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (V::WIDTH, self.vectors) {
+                #[cfg(avx512)]
+                (Width::Zmm, _) => self.block_avx512::<V, VECTORS, CHAINS>(work, first),
+                #[cfg(target_arch = "x86_64")]
+                (width, best) if width == Width::Ymm || best >= Width::Ymm => {
+                    self.block_avx2::<V, VECTORS, CHAINS>(work, first);
+                }
+                _ => self.block::<V, VECTORS, CHAINS>(work, first),
+            }
+        }
+        VECTORS * V::LANES
+    }
+
+    /// # Safety
+    /// The processor has these features.
+    #[cfg(avx512)]
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")]
+    unsafe fn block_avx512<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+        &self,
+        work: &Work,
+        first: usize,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe { self.block::<V, VECTORS, CHAINS>(work, first) };
+    }
+
+    /// # Safety
+    /// The processor has these features.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn block_avx2<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+        &self,
+        work: &Work,
+        first: usize,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe { self.block::<V, VECTORS, CHAINS>(work, first) };
+    }
+
+    /// Computes the columns of an item that `VECTORS` vectors hold, from column `first` on; returns their
+    /// number.
+    ///
+    /// # Safety
+    /// The processor has the vectors, and C has these columns, which are contiguous in B if there are
+    /// several.
+    #[inline(always)]
+    unsafe fn block<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+        &self,
+        work: &Work,
+        first: usize,
+    ) {
+        let (count, by_rows) = match work {
+            Work::Rows(rows) => (rows.len(), self.opened.c_strides.1 == 1 || VECTORS > TILE_VECTORS),
+            Work::Chunk { .. } => (1, true),
+        };
+        let tile_rows = (LINE / size_of::<C::Y>()).min(TILE_ROWS);
+        let mut tile = [const { MaybeUninit::<[V; VECTORS]>::uninit() }; TILE_ROWS];
+        // SAFETY: the caller's promise.
+        let alpha = unsafe { V::splat(self.opened.scalars.alpha()) };
+        let mut end = match work {
+            Work::Rows(rows) => self.rows.start(rows.start),
+            Work::Chunk { positions, .. } => positions.start,
+        };
+        for at in 0..count {
+            let begin = end;
+            end = match work {
+                Work::Rows(rows) => self.rows.start(rows.start + at + 1),
+                Work::Chunk { positions, .. } => positions.end,
+            };
+            // SAFETY: the caller's promise.
+            let sums = unsafe { self.sums::<V, VECTORS, CHAINS>(begin..end, first) };
+            match work {
+                // SAFETY: as before.
+                Work::Rows(rows) if by_rows => unsafe { self.store(rows.start + at, first, alpha, &sums) },
+                Work::Rows(rows) => {
+                    let place = at % tile_rows;
+                    tile[place].write(sums);
+                    if place + 1 == tile_rows || at + 1 == count {
+                        // SAFETY: so many rows have been written.
+                        let tile = unsafe {
+                            std::slice::from_raw_parts(tile.as_ptr().cast::<[V; VECTORS]>(), place + 1)
+                        };
+                        self.store_tile(rows.start + at - place, first, tile);
+                    }
+                }
+                Work::Chunk { slot, .. } => {
+                    let at = slot * self.opened.n + first;
+                    let sums = V::as_slice(&sums);
+                    // SAFETY: each slot belongs to one item, and nothing reads it before all items are done.
+                    unsafe { self.opened.scratch.part(at..at + sums.len()) }.copy_from_slice(sums);
+                }
+            }
+        }
+    }
+
+    /// Returns the sums over these entries of A. Two chains of sums are added in turns where one would wait
+    /// for itself.
+    ///
+    /// # Safety
+    /// As for [`Self::block`].
+    #[inline(always)]
+    unsafe fn sums<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+        &self,
+        positions: Range<usize>,
+        first: usize,
+    ) -> [V; VECTORS] {
+        let (row_stride, mut rest) = (self.b_strides.0, positions);
+        // B may have no rows.
+        let b = self.b.as_ptr().wrapping_add((first - self.columns.start) * self.b_strides.1);
+        // SAFETY: the caller's promise.
+        let mut sums = [[unsafe { V::splat(C::Acc::ZERO) }; VECTORS]; CHAINS];
+        let mut few;
+        // 32-bit columns take one iteration. 64-bit columns are converted a few at a time to 32-bit offsets
+        // from the first of them, so that the inner loop is compiled once.
+        while !rest.is_empty() {
+            let (columns, ahead, base) = match self.rows.indices {
+                Ints::I32(columns) => {
+                    let ahead = &columns[columns.len().min(rest.start + AHEAD)..];
+                    (&columns[rest.clone()], ahead, self.rows.base)
+                }
+                Ints::I64(columns) => {
+                    let columns = &columns[rest.clone()];
+                    few = [0; FEW];
+                    let mut count = 0;
+                    for (to, column) in few.iter_mut().zip(columns) {
+                        let Ok(relative) = i32::try_from(column - columns[0]) else { break };
+                        *to = relative;
+                        count += 1;
+                    }
+                    (&few[..count], &[][..], self.rows.base - columns[0])
+                }
+            };
+            let values = &self.values[rest.start..rest.start + columns.len()];
+            let row = |column: i32| (i64::from(column) - base) as usize;
+            let mut at = 0;
+            // Plain loops: adaptors of several iterators are left as calls where the library is compiled in
+            // many parts.
+            while at + CHAINS <= columns.len() {
+                if VECTORS * V::LANES * size_of::<X>() >= PREFETCHED_BYTES && at < ahead.len() {
+                    let from = b.wrapping_add(row(ahead[at]).wrapping_mul(row_stride)).cast::<[u8; LINE]>();
+                    for line in 0..PREFETCHED_LINES {
+                        prefetch(from.wrapping_add(line));
+                    }
+                }
+                for (chain, sums) in sums.iter_mut().enumerate() {
+                    // SAFETY: the caller's promise.
+                    unsafe { self.add(sums, values[at + chain], b, row(columns[at + chain])) };
+                }
+                at += CHAINS;
+            }
+            while at < columns.len() {
+                // SAFETY: as before.
+                unsafe { self.add(&mut sums[0], values[at], b, row(columns[at])) };
+                at += 1;
+            }
+            rest.start += columns.len();
+        }
+        let mut total = sums[0];
+        for other in &sums[1..] {
+            for (at, sum) in total.iter_mut().enumerate() {
+                // SAFETY: the caller's promise.
+                *sum = unsafe { sum.plus(other[at]) };
+            }
+        }
+        total
+    }
+
+    /// Adds `value` times a part of a row of B to the sums; `b` is that part of the first row. It is no
+    /// closure: those are not compiled for the processor's vectors.
+    ///
+    /// # Safety
+    /// As for [`Self::block`].
+    #[inline(always)]
+    unsafe fn add<V: Vector<C::Acc>, const VECTORS: usize>(
+        &self,
+        sums: &mut [V; VECTORS],
+        value: C::A,
+        b: *const X,
+        row: usize,
+    ) {
+        if row >= self.rows.cols {
+            outside();
+        }
+        // SAFETY: B has this row, and in it as many columns from that of `b` on; the rest is the caller's
+        // promise.
+        unsafe {
+            let (value, mut from) = (V::splat(value.widen()), b.add(row * self.b_strides.0));
+            for sum in sums {
+                *sum = sum.plus_product(value, V::load(from, self.conjugate));
+                from = from.add(V::LANES);
+            }
+        }
+    }
+
+    /// Writes a part of a row of C.
+    ///
+    /// # Safety
+    /// As for [`Self::block`].
+    #[inline(always)]
+    unsafe fn store<V: Vector<C::Acc>>(&self, row: usize, first: usize, alpha: V, sums: &[V]) {
+        if !self.overwrites {
+            return self.store_sums(row, first, V::as_slice(sums));
+        }
+        let row = self.order.map_or(row, |order| order[row] as usize);
+        let at = row * self.opened.c_strides.0 + first;
+        // SAFETY: an order has each row once; only one item has this row, only this call these columns of it,
+        // and C is borrowed until all items are done. C has the type of the sums. If it is streamed, blocks
+        // begin at multiples of their vectors, since those before had the same or wider ones.
+        unsafe {
+            let to = self.opened.c.part(at..at + sums.len() * V::LANES).as_mut_ptr().cast::<C::Acc>();
+            for (at, sum) in sums.iter().enumerate() {
+                let (c, to) = (alpha.times(*sum), to.add(at * V::LANES));
+                if self.streams {
+                    c.stream(to);
+                } else {
+                    c.store(to);
+                }
+            }
+        }
+    }
+
+    /// Writes a part of a row of C.
+    #[inline(always)]
+    fn store_sums(&self, row: usize, first: usize, sums: &[C::Acc]) {
+        let Opened { c, c_strides: (row_stride, col_stride), old, scalars, .. } = self.opened;
+        let row = self.order.map_or(row, |order| order[row] as usize);
+        // A C of one row may be contiguous although its old values are not.
+        if *col_stride == 1 && old.is_none_or(|old| old.strides.1 == 1) {
+            let at = row * row_stride + first;
+            // SAFETY: as in `store`.
+            let c = unsafe { c.part(at..at + sums.len()) };
+            if let Some(Old { values, strides }) = old {
+                c.copy_from_slice(&values[row * strides.0 + first..][..sums.len()]);
+            }
+            for (c, sum) in c.iter_mut().zip(sums) {
+                scalars.store(*sum, c);
+            }
+        } else {
+            for (lane, sum) in sums.iter().enumerate() {
+                self.opened.store(row, first + lane, *sum);
+            }
+        }
+    }
+
+    /// Writes some rows of a C whose columns are contiguous, column by column: a cache line at one time,
+    /// where rows are in their own order.
+    #[inline(always)]
+    fn store_tile<V: Vector<C::Acc>, const VECTORS: usize>(
+        &self,
+        row: usize,
+        first: usize,
+        tile: &[[V; VECTORS]],
+    ) {
+        let Opened { c, c_strides: (row_stride, col_stride), old, scalars, .. } = self.opened;
+        for lane in 0..VECTORS * V::LANES {
+            if self.order.is_none() && old.is_none() && *row_stride == 1 {
+                let at = row + (first + lane) * col_stride;
+                // SAFETY: as in `store`.
+                let c = unsafe { c.part(at..at + tile.len()) };
+                for (at, c) in c.iter_mut().enumerate() {
+                    scalars.store(V::as_slice(&tile[at])[lane], c);
+                }
+            } else {
+                for (at, sums) in tile.iter().enumerate() {
+                    let row = self.order.map_or(row + at, |order| order[row + at] as usize);
+                    self.opened.store(row, first + lane, V::as_slice(sums)[lane]);
+                }
+            }
+        }
+    }
+
+    /// Adds up the partial sums of a row that was divided, and writes the row.
+    fn long_row(&self, row: usize, slots: Range<usize>) {
+        let n = self.opened.n;
+        // SAFETY: all items are done, and no other row has these slots.
+        let sums = unsafe { self.opened.scratch.part(slots.start * n..slots.end * n) };
+        let (sums, others) = sums.split_at_mut(n);
+        for other in others.chunks_exact(n) {
+            for (sum, other) in sums.iter_mut().zip(other) {
+                *sum += *other;
+            }
+        }
+        self.store_sums(row, 0, sums);
+    }
+}
+
+/// Ends a product whose column indices the user has changed since analysis.
+#[cold]
+fn outside() -> ! {
+    panic!("a column index is outside the matrix")
+}
