@@ -2,12 +2,10 @@
 //! which are multiplied as dense matrices, a panel of rows and a panel of columns at a time. C's pattern is
 //! that of the symbolic phase.
 
-use std::sync::Arc;
-
 use super::kernels::Name;
 use super::rows::{Factor, Kernels, Output};
 use super::wide::{Product, Tasks};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::{filled_members, optional, DeviceBuffer};
@@ -38,7 +36,6 @@ kernel_structs! {
 
 /// Dense multiplication, panel by panel, of the wide rows of a product.
 pub struct Dense {
-    device: Arc<Device>,
     types: Types,
     own: Own,
     plan: Plan,
@@ -52,19 +49,14 @@ pub struct Dense {
 impl Dense {
     /// Prepares the dense multiplication of the product `wanted`; `None` if it would not be faster or there
     /// is no memory for it.
-    pub fn new(
-        cx: &Context,
-        device: &Arc<Device>,
-        kernels: &Kernels,
-        wanted: &Wanted,
-    ) -> Result<Option<Self>> {
-        let Some(panels) = wanted.panels(&device.machine().ratios(wanted.types.compute)) else {
+    pub fn new(cx: &DeviceCall<'_>, kernels: &Kernels, wanted: &Wanted) -> Result<Option<Self>> {
+        let Some(panels) = wanted.panels(&cx.device.machine().ratios(wanted.types.compute)) else {
             return Ok(None);
         };
         let (types, k) = (wanted.types, wanted.shape.1);
         let sizes = [types.a.size(), types.y.size()];
-        let own = Own::load(device, types, false)?;
-        let plan = own.whole(device, panels.rows, k, panels.columns);
+        let own = Own::load(cx.device, types, false)?;
+        let plan = own.whole(cx.device, panels.rows, k, panels.columns);
         kernels.get(Name::DenseFill)?;
         kernels.get(Name::DenseTake)?;
         let [left, right, product] = panels.bytes(k, sizes);
@@ -74,14 +66,13 @@ impl Dense {
         let Some((left, right, product)) = optional(buffers())? else {
             return Ok(None);
         };
-        let device = Arc::clone(device);
-        Ok(Some(Dense { device, types, own, plan, panels, left, right, product }))
+        Ok(Some(Dense { types, own, plan, panels, left, right, product }))
     }
 
     /// Writes column indices and values of the rows of `tasks`. Only launches.
     pub fn multiply(
         &self,
-        cx: &Context,
+        cx: &DeviceCall<'_>,
         product: &Product<'_>,
         alpha: Scalar,
         output: &Output,
@@ -131,8 +122,8 @@ impl Dense {
     }
 
     /// Copies the part of `matrix` that the panel covers into it.
-    fn fill(&self, cx: &Context, product: &Product<'_>, matrix: &Rows, panel: &Panel) -> Result<()> {
-        let blocks = grids::of_rows(panel.rows, 32, self.device.properties().multiprocessors);
+    fn fill(&self, cx: &DeviceCall<'_>, product: &Product<'_>, matrix: &Rows, panel: &Panel) -> Result<()> {
+        let blocks = grids::of_rows(panel.rows, 32, cx.device.properties().multiprocessors);
         // SAFETY: the pattern has been validated, its columns are distinct, and the panel has room for its
         // rows.
         unsafe {

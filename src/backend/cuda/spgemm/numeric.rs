@@ -5,11 +5,11 @@ use super::columns::{allowance, ByParts, Origin, Transposition};
 use super::rows::{self, Output};
 use super::wide::Wide;
 use super::{bytes, target, Counted, CudaSpgemm, Job, Kept};
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::{optional, DeviceBuffer};
 use crate::backend::cuda::scalars::Scalar;
 use crate::error::{Error, Result};
 use crate::matrix::Compressed;
-use crate::memory::Context;
 use crate::select::spgemm::columns::{Staging, Way};
 use crate::types::Address;
 
@@ -18,7 +18,7 @@ impl CudaSpgemm {
     /// by part if there is too little memory, or if staging would take more than a product may take.
     pub(super) fn write(
         &self,
-        cx: &Context,
+        cx: &DeviceCall<'_>,
         alpha: Scalar,
         c: &Compressed,
         direct: bool,
@@ -50,7 +50,7 @@ impl CudaSpgemm {
     /// bytes.
     fn write_whole(
         &self,
-        cx: &Context,
+        cx: &DeviceCall<'_>,
         alpha: Scalar,
         c: &Compressed,
         direct: bool,
@@ -86,7 +86,7 @@ impl CudaSpgemm {
         if let Some(map) = &kept.map {
             map.multiply(cx, &self.kernels, (left.values, right.values), alpha, found, &output)?;
             if direct {
-                target::write_offsets(cx, &self.device, &self.kernels, offsets.address(), c)?;
+                target::write_offsets(cx, &self.kernels, offsets.address(), c)?;
             }
         } else {
             let (statistics, binned) = (self.statistics.at(), &counted.binned);
@@ -112,7 +112,7 @@ impl CudaSpgemm {
             self.multiply(cx, alpha, &job, &output)?;
             if direct {
                 let offsets = offsets.address();
-                target::write_offsets_overlapping(cx, &self.device, &self.kernels, offsets, c, &job.overlap)?;
+                target::write_offsets_overlapping(cx, &self.kernels, offsets, c, &job.overlap)?;
             }
             if let (Some(wide), true, None) = (&counted.wide, wide_apart, dense) {
                 wide.add_parts(cx, &self.wide_product(&left, &right, statistics), alpha, &output)?;
@@ -133,12 +133,12 @@ impl CudaSpgemm {
         let staging = self.staging(counted);
         if kept.transposition.is_none() && staging.way(room) == Way::Whole {
             kept.fresh = true;
-            let made = Transposition::new(cx, &self.device, &self.kernels, indices, nnz, right.cols);
+            let made = Transposition::new(cx, &self.kernels, indices, nnz, right.cols);
             kept.transposition = optional(made)?;
         }
         if let Some(transposition) = &kept.transposition {
             let values = (staged, self.problem.types.y.size());
-            return transposition.write(cx, &self.device, &self.kernels, (offsets, left.rows), values, c);
+            return transposition.write(cx, &self.kernels, (offsets, left.rows), values, c);
         }
         let taken = nnz.saturating_mul(right.index_type.size() + self.problem.types.y.size());
         let by_parts = self.by_parts(cx, counted, 1, room.saturating_sub(taken));
@@ -149,13 +149,13 @@ impl CudaSpgemm {
     /// multiples of `step` on.
     pub(super) fn by_parts<'a>(
         &'a self,
-        cx: &'a Context,
+        cx: &'a DeviceCall<'_>,
         counted: &'a Counted,
         step: usize,
         room: usize,
     ) -> ByParts<'a> {
-        let (device, kernels, rows) = (&*self.device, &self.kernels, self.staging(counted));
-        ByParts { cx, device, kernels, rows, offsets: &counted.offsets, step, room }
+        let (kernels, rows) = (&self.kernels, self.staging(counted));
+        ByParts { cx, kernels, rows, offsets: &counted.offsets, step, room }
     }
 
     /// Returns the sizes of the staged rows, from which the way of the transposition is chosen.

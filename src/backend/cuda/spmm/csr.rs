@@ -44,15 +44,16 @@ pub(super) struct CsrSpmm {
 
 impl CsrSpmm {
     pub(super) fn build(analysis: &Analysis<'_>, source: Source, order: &RowOrder) -> Result<Self> {
-        let &Analysis { cx, device, problem, .. } = analysis;
+        let &Analysis { cx, problem, .. } = analysis;
         let InspectedRows { operand, stats, .. } = analysis.rows_in_order(source, order)?;
-        let (operand, order) = Order::apply(cx, device, operand, problem.types.a, order)?;
+        let (operand, order) = Order::apply(cx, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let empty = if order.policy() == Reorder::Dcsr { stats.empty } else { 0 };
-        let kernel = |strip: usize| PRODUCT.load(device, (types_name(problem.types), rows.index_type, strip));
+        let kernel =
+            |strip: usize| PRODUCT.load(cx.device, (types_name(problem.types), rows.index_type, strip));
         let kernels = [kernel(1)?, kernel(STRIP)?];
         let executor = CsrSpmm {
-            device: Arc::clone(device),
+            device: Arc::clone(cx.device),
             problem: *problem,
             operand,
             order,
@@ -70,7 +71,7 @@ impl SpmmExecutor for CsrSpmm {
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let rows = self.operand.rows();
         let n = c.cols as usize;
@@ -102,7 +103,7 @@ impl SpmmExecutor for CsrSpmm {
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let a = self.problem.a.with_values(values);
         self.operand.update_values(cx, &a, self.problem.op, "A")?;
         self.problem.a = a;
@@ -118,7 +119,7 @@ impl SpmmExecutor for CsrSpmm {
     }
 
     fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         self.order.kept(cx)
     }
 }

@@ -1,13 +1,11 @@
 //! Products of algorithms by name, compared with sums in double precision. Skipped without a device.
 
-use std::sync::Arc;
-
 use half::{bf16, f16};
 
 use super::once;
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::context_of_device;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::SpmmExecutor;
 use crate::format::testing::TestMatrix;
@@ -132,7 +130,7 @@ fn all(buffer: &DeviceBuffer<u8>) -> Vec<u8> {
 impl TestProduct {
     /// Computes the product twice, asserts that both have the same bits unless they may differ, and compares
     /// it with sums in double precision.
-    fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &TestMatrix) {
+    fn check(&self, cx: &DeviceCall<'_>, matrix: &TestMatrix) {
         let what = format!("{self:?}");
         let &TestProduct {
             algorithm,
@@ -230,11 +228,11 @@ impl TestProduct {
         let choice = Choice::of(method, Source::Canonical);
         let mut executor: Box<dyn SpmmExecutor> = match self.once {
             true => {
-                let mut product = once::product(device, &problem).unwrap().unwrap();
+                let mut product = once::product(cx.device, &problem).unwrap().unwrap();
                 product.copied = self.copied.unwrap_or(product.copied);
                 Box::new(product)
             }
-            false => crate::backend::cuda::spmm::build(cx, device, &problem, &choice, None).unwrap(),
+            false => crate::backend::cuda::spmm::build(cx, &problem, &choice, None).unwrap(),
         };
         if updated.is_some() {
             executor.update_values(cx, device_values.address()).unwrap();
@@ -244,7 +242,8 @@ impl TestProduct {
         let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
         let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
         let workspace_of = Workspace { address: workspace.address(), bytes };
-        let cx = Context { workspace: workspace_of, counters: counters.address(), ..cx.clone() };
+        let context = Context { workspace: workspace_of, counters: counters.address(), ..Context::clone(cx) };
+        let cx = &cx.device.call(&context).unwrap();
         let dense = |address: Address, rows: usize, order: Order, value_type: DataType| DenseMatrix {
             rows: rows as i64,
             cols: n as i64,
@@ -261,10 +260,10 @@ impl TestProduct {
             false => Address::new(&raw const pair.1),
         };
         let run = || -> Numbers {
-            let out = DeviceBuffer::from_slice(&cx, &old.bytes).unwrap();
+            let out = DeviceBuffer::from_slice(cx, &old.bytes).unwrap();
             let b = dense(device_b.address(), cols, orders.0, types.x);
             let c = dense(out.address(), rows, orders.1, types.y);
-            executor.execute(&cx, scalar(&alphas), &b, scalar(&betas), &c).unwrap();
+            executor.execute(cx, scalar(&alphas), &b, scalar(&betas), &c).unwrap();
             Numbers { value_type: types.y, bytes: all(&out) }
         };
         let found = run();
@@ -322,10 +321,10 @@ pub(super) fn check_types(
     products: impl IntoIterator<Item = TestProduct>,
 ) {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for product in products {
         for &types in types {
-            TestProduct { types, ..product }.check(&cx, &device, matrix);
+            TestProduct { types, ..product }.check(cx, matrix);
         }
     }
 }

@@ -5,12 +5,13 @@ use half::{bf16, f16};
 
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::operand::Rows;
 use crate::format::bcsr::tests::{all_rules, build as build_on_host, scattered};
 use crate::format::bcsr::Rules;
 use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::{Workspace, COUNTER_BYTES};
+use crate::memory::{Context, Workspace, COUNTER_BYTES};
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F64};
 use crate::types::{ComputeType, DataType, Element, IndexBase, IndexType, Operation};
 use testkit::sequence;
@@ -33,8 +34,7 @@ fn for_all_rules(bytes: usize, rows: usize, mut f: impl FnMut(Rules, Option<&[u3
 
 /// Asserts that the device makes the same arrays as the CPU.
 fn same<V: Element + PartialEq>(
-    cx: &Context,
-    device: &Device,
+    cx: &DeviceCall<'_>,
     matrix: &TestMatrix,
     widths: (IndexType, IndexType),
     value: impl Fn(usize) -> V,
@@ -64,9 +64,9 @@ fn same<V: Element + PartialEq>(
                 order: order.map(|order| DeviceBuffer::from_slice(cx, order).unwrap()),
                 positions: keep.then_some(None),
             };
-            let cut = source.cut(cx, device).unwrap();
-            let counted = source.count(cx, device, &cut, rules.width).unwrap();
-            let found = Arrays::build(cx, device, source, &cut, counted, rules).unwrap();
+            let cut = source.cut(cx).unwrap();
+            let counted = source.count(cx, &cut, rules.width).unwrap();
+            let found = Arrays::build(cx, source, &cut, counted, rules).unwrap();
             assert_eq!(all(&found.work.items), expected.items[..], "{what}");
             assert_eq!(all(&found.work.parts), expected.parts[..], "{what}");
             assert_eq!(all(&found.columns), expected.columns[..], "{what}");
@@ -92,7 +92,7 @@ fn sample(base: i64, rows: usize, cols: usize) -> TestMatrix {
 #[test]
 fn the_device_makes_what_the_cpu_makes() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for widths in WIDTHS {
         for base in [0, 1] {
             let mut matrices = vec![];
@@ -104,9 +104,9 @@ fn the_device_makes_what_the_cpu_makes() {
             matrices.push(TestMatrix::new(base, 200_000, &lengths, |row, entry| row + entry * 17));
             for matrix in &matrices {
                 let number = |at: usize| (at % 97) as f64 / 64.0 - 0.7;
-                same(&cx, &device, matrix, widths, |at| f16::from_f64(number(at)));
-                same(&cx, &device, matrix, widths, |at| number(at) as f32);
-                same(&cx, &device, matrix, widths, number);
+                same(cx, matrix, widths, |at| f16::from_f64(number(at)));
+                same(cx, matrix, widths, |at| number(at) as f32);
+                same(cx, matrix, widths, number);
             }
         }
     }
@@ -211,14 +211,7 @@ fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
 impl SmatTestProduct {
     /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
     /// precision.
-    fn check(
-        &self,
-        cx: &Context,
-        device: &Arc<Device>,
-        matrix: &TestMatrix,
-        rules: Rules,
-        row_order: Option<&[u32]>,
-    ) {
+    fn check(&self, cx: &DeviceCall<'_>, matrix: &TestMatrix, rules: Rules, row_order: Option<&[u32]>) {
         let what = format!("{self:?} {rules:?} {}", row_order.is_some());
         let &SmatTestProduct { types, n, orders, shift, pad, alpha, beta, special, updated, clustered } =
             self;
@@ -281,12 +274,12 @@ impl SmatTestProduct {
             order: row_order.map(|order| DeviceBuffer::from_slice(cx, order).unwrap()),
             positions: updated.then_some(None),
         };
-        let cut = source.cut(cx, device).unwrap();
-        let counted = source.count(cx, device, &cut, rules.width).unwrap();
-        let arrays = Arrays::build(cx, device, source, &cut, counted, rules).unwrap();
-        let mut executor = SmatSpmm::new(device, &problem, arrays).unwrap();
+        let cut = source.cut(cx).unwrap();
+        let counted = source.count(cx, &cut, rules.width).unwrap();
+        let arrays = Arrays::build(cx, source, &cut, counted, rules).unwrap();
+        let mut executor = SmatSpmm::new(cx.device, &problem, arrays).unwrap();
         if clustered {
-            let analysis = Analysis { cx, device, problem: &problem, shared: &SharedResults::new(device) };
+            let analysis = Analysis { cx, problem: &problem, shared: &SharedResults::new(cx.device) };
             executor = build_from(&analysis, (&Clusters::IfFaster, None)).unwrap();
             assert!(executor.details().ends_with("rows clustered"), "{what}: {}", executor.details());
         }
@@ -298,7 +291,8 @@ impl SmatTestProduct {
         let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
         let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
         let workspace_of = Workspace { address: workspace.address(), bytes };
-        let cx = Context { workspace: workspace_of, counters: counters.address(), ..cx.clone() };
+        let context = Context { workspace: workspace_of, counters: counters.address(), ..Context::clone(cx) };
+        let cx = &cx.device.call(&context).unwrap();
         let dense = |address: Address, rows: usize, order: Order, value_type: DataType| DenseMatrix {
             rows: rows as i64,
             cols: n as i64,
@@ -314,10 +308,10 @@ impl SmatTestProduct {
             _ => Address::new(&raw const pair.1),
         };
         let run = || -> Numbers {
-            let out = DeviceBuffer::from_slice(&cx, &old.bytes).unwrap();
+            let out = DeviceBuffer::from_slice(cx, &old.bytes).unwrap();
             let b = dense(device_b.address(), cols, orders.0, types.x);
             let c = dense(out.address(), rows, orders.1, types.y);
-            executor.execute(&cx, scalar(&alphas), &b, scalar(&betas), &c).unwrap();
+            executor.execute(cx, scalar(&alphas), &b, scalar(&betas), &c).unwrap();
             Numbers { value_type: types.y, bytes: all(&out) }
         };
         let found = run();
@@ -363,10 +357,10 @@ impl SmatTestProduct {
 
 fn check_all(matrix: &TestMatrix, products: &[SmatTestProduct]) {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for product in products {
         for_all_rules(product.types.a.size(), matrix.offsets.len() - 1, |rules, order| {
-            product.check(&cx, &device, matrix, rules, order);
+            product.check(cx, matrix, rules, order);
         });
     }
 }
@@ -454,7 +448,7 @@ fn new_values_take_the_places_of_old_ones() {
 #[test]
 fn rows_that_are_alike_are_put_together() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     // 40 families of 16 rows with common columns, whose rows alternate. B has so many columns that blocks
     // take most of the time.
     let matrix = TestMatrix::new(0, 4000, &[6; 640], |row, entry| row % 40 * 97 + entry * 8);
@@ -462,7 +456,7 @@ fn rows_that_are_alike_are_put_together() {
         let product =
             SmatTestProduct { clustered: true, orders: (Order::Row, c), n: 1500, beta: 0.5, ..PLAIN };
         for product in of_types([product, SmatTestProduct { updated: true, ..product }]) {
-            product.check(&cx, &device, &matrix, select::rules(2, 8), None);
+            product.check(cx, &matrix, select::rules(2, 8), None);
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Tests against the CPU's layout, bit for bit, and against sums in double precision. Skipped without a
 //! device.
 
+use std::sync::Arc;
+
 use bytemuck::Pod;
 use half::f16;
 
 use super::number::count_windows;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::Rows;
 use crate::format::sell::Origin;
@@ -15,7 +18,7 @@ use crate::format::window::tests::all_rules;
 use crate::format::window::SHAPE;
 use crate::format::Window;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::{Allocator, HostMemory, Workspace, COUNTER_BYTES};
+use crate::memory::{Allocator, Context, HostMemory, Workspace, COUNTER_BYTES};
 use crate::select;
 use crate::support::{Bf16, Bf16F32, Combo, Types, F16, F16F32};
 use crate::types::{DataType, IndexBase, IndexType, Operation};
@@ -64,19 +67,12 @@ fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
     buffer.read(0, buffer.len()).unwrap()
 }
 
-fn same(
-    cx: &Context,
-    device: &Arc<Device>,
-    matrix: &TestMatrix,
-    rules: Rules,
-    widths: (IndexType, IndexType),
-) {
+fn same(cx: &DeviceCall<'_>, matrix: &TestMatrix, rules: Rules, widths: (IndexType, IndexType)) {
     let uploaded = Uploaded::new(cx, matrix, widths);
     let expected = uploaded.expected(matrix, rules);
     for keep in [false, true] {
         let what = format!("{rules:?} {widths:?} {keep}");
-        let found =
-            Arrays::<DenseTiles>::build(cx, device, &uploaded.rows, 2, rules, keep.then_some(None)).unwrap();
+        let found = Arrays::<DenseTiles>::build(cx, &uploaded.rows, 2, rules, keep.then_some(None)).unwrap();
         assert_eq!(all(&found.columns), expected.columns[..], "{what}");
         assert_eq!(all(&found.tiles.tiles), expected.store.tiles[..], "{what}");
         assert_eq!(all(&found.work.items), expected.items[..], "{what}");
@@ -105,14 +101,14 @@ fn sample(base: i64, rows: usize, cols: usize) -> TestMatrix {
 #[test]
 fn the_device_makes_what_the_cpu_makes() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for widths in WIDTHS {
         for base in [0, 1] {
             for rows in [0, 1, 7, 8, 17, 64, 65, 1000] {
                 for cols in [997, 40, 1 << 30] {
                     let matrix = sample(base, rows, cols);
                     for rules in all_rules() {
-                        same(&cx, &device, &matrix, rules, widths);
+                        same(cx, &matrix, rules, widths);
                     }
                 }
             }
@@ -120,7 +116,7 @@ fn the_device_makes_what_the_cpu_makes() {
             (lengths[130], lengths[300], lengths[301]) = (9000, 400, 300);
             let matrix = TestMatrix::new(base, 200_000, &lengths, |row, entry| row + entry * 17);
             for rules in all_rules() {
-                same(&cx, &device, &matrix, rules, widths);
+                same(cx, &matrix, rules, widths);
             }
         }
     }
@@ -128,13 +124,13 @@ fn the_device_makes_what_the_cpu_makes() {
 
 /// Runs all kernels on a case small enough for compute-sanitizer: each rule with some of the numbers of
 /// columns.
-fn small(check: impl Fn(&Context, &Arc<Device>, Rules, usize, (Order, Order))) {
+fn small(check: impl Fn(&DeviceCall<'_>, Rules, usize, (Order, Order))) {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for (at, rules) in all_rules().filter(|rules| rules.most < 100).enumerate() {
         for n in [[8, 33], [64, 130]][at % 2] {
             let orders = if n == 33 { (Order::Col, Order::Col) } else { (Order::Row, Order::Row) };
-            check(&cx, &device, rules, n, orders);
+            check(cx, rules, n, orders);
         }
     }
 }
@@ -142,24 +138,24 @@ fn small(check: impl Fn(&Context, &Arc<Device>, Rules, usize, (Order, Order))) {
 #[test]
 fn sanitizer_small_matrices() {
     let matrix = sample(1, 70, 150);
-    small(|cx, device, rules, n, orders| {
-        same(cx, device, &matrix, rules, WIDTHS[0]);
-        WindowTestProduct { n, orders, wide_c: n == 64, ..PLAIN }.check(cx, device, &matrix, rules);
+    small(|cx, rules, n, orders| {
+        same(cx, &matrix, rules, WIDTHS[0]);
+        WindowTestProduct { n, orders, wide_c: n == 64, ..PLAIN }.check(cx, &matrix, rules);
     });
 }
 
 #[test]
 fn sanitizer_infinities() {
     let matrix = sample(1, 70, 150);
-    small(|cx, device, rules, n, _| {
-        WindowTestProduct { n, special: true, beta: 0.5, ..PLAIN }.check(cx, device, &matrix, rules);
+    small(|cx, rules, n, _| {
+        WindowTestProduct { n, special: true, beta: 0.5, ..PLAIN }.check(cx, &matrix, rules);
     });
 }
 
 #[test]
 fn sanitizer_clusters() {
-    small(|cx, device, rules, n, orders| {
-        WindowTestProduct { n, orders, clustered: true, ..PLAIN }.check(cx, device, &families(0, 6), rules);
+    small(|cx, rules, n, orders| {
+        WindowTestProduct { n, orders, clustered: true, ..PLAIN }.check(cx, &families(0, 6), rules);
     });
 }
 
@@ -168,14 +164,14 @@ fn sanitizer_long_row() {
     let mut lengths = vec![2; 70];
     lengths[33] = 500;
     let long = TestMatrix::new(0, 300_000, &lengths, |row, entry| row + entry * 599);
-    small(|cx, device, rules, _, _| same(cx, device, &long, rules, WIDTHS[2]));
+    small(|cx, rules, _, _| same(cx, &long, rules, WIDTHS[2]));
 }
 
 /// Tests columns too far apart for two chunks of bits, some of them several times in a row.
 #[test]
 fn wide_rows_and_repeats() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut next = sequence(11);
     let lengths: Vec<usize> = (0..300).map(|_| next() % 3 * (next() % 40)).collect();
     let draws: Vec<usize> = (0..300 * 80).map(|_| next()).collect();
@@ -188,7 +184,7 @@ fn wide_rows_and_repeats() {
             };
             let matrix = TestMatrix::new(1, cols, &lengths, column);
             for rules in all_rules() {
-                same(&cx, &device, &matrix, rules, WIDTHS[2]);
+                same(cx, &matrix, rules, WIDTHS[2]);
             }
         }
     }
@@ -197,13 +193,13 @@ fn wide_rows_and_repeats() {
 #[test]
 fn the_device_counts_what_the_cpu_counts() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut lengths = vec![7; 200_000];
     lengths[3] = 1 << 17;
     let large = TestMatrix::new(0, 300_000, &lengths, |row, entry| (row + entry * entry) % 300_000);
     for matrix in [sample(0, 1000, 997), sample(1, 1000, 40), sample(0, 3000, 1 << 30), large] {
-        let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[1]);
-        let found = count_windows(&cx, &device, &uploaded.rows, SHAPE).unwrap();
+        let uploaded = Uploaded::new(cx, &matrix, WIDTHS[1]);
+        let found = count_windows(cx, &uploaded.rows, SHAPE).unwrap();
         crate::format::window::tests::build(&matrix, |counts| {
             assert_eq!(*counts, found);
             select::spmm::window::rules_on_host(counts)
@@ -295,7 +291,7 @@ fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
 impl WindowTestProduct {
     /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
     /// precision.
-    fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &TestMatrix, rules: Rules) {
+    fn check(&self, cx: &DeviceCall<'_>, matrix: &TestMatrix, rules: Rules) {
         let what = format!("{self:?} {rules:?}");
         let &WindowTestProduct {
             half,
@@ -369,7 +365,7 @@ impl WindowTestProduct {
             value_updates: updated && n > 30,
             ieee: false,
         };
-        let analysis = Analysis { cx, device, problem: &problem, shared: &SharedResults::new(device) };
+        let analysis = Analysis { cx, problem: &problem, shared: &SharedResults::new(cx.device) };
         let mut executor = WindowSpmm::<DenseTiles>::new(&analysis, clustered, rules).unwrap();
         assert_eq!(executor.details().contains("in clusters"), clustered, "{what}");
         if updated {
@@ -380,7 +376,8 @@ impl WindowTestProduct {
         let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
         let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
         let workspace_of = Workspace { address: workspace.address(), bytes };
-        let cx = Context { workspace: workspace_of, counters: counters.address(), ..cx.clone() };
+        let context = Context { workspace: workspace_of, counters: counters.address(), ..Context::clone(cx) };
+        let cx = &cx.device.call(&context).unwrap();
         let size = types.y.size();
         let dense = |address: Address, rows: usize, order: Order, value_type: DataType| DenseMatrix {
             rows: rows as i64,
@@ -393,11 +390,11 @@ impl WindowTestProduct {
         };
         let run = || -> Vec<u32> {
             let raw: Vec<u8> = c_bits.iter().flat_map(|bits| bits.to_le_bytes()[..size].to_vec()).collect();
-            let out = DeviceBuffer::from_slice(&cx, &raw).unwrap();
+            let out = DeviceBuffer::from_slice(cx, &raw).unwrap();
             let b = dense(device_b.address(), cols, orders.0, types.x);
             let c = dense(out.address(), rows, orders.1, types.y);
             executor
-                .execute(&cx, Address::new(&raw const alpha), &b, Address::new(&raw const beta), &c)
+                .execute(cx, Address::new(&raw const alpha), &b, Address::new(&raw const beta), &c)
                 .unwrap();
             let found = all(&out);
             let bits = |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u32::from(byte));
@@ -447,10 +444,10 @@ impl WindowTestProduct {
 
 fn for_all_rules(matrix: &TestMatrix, products: &[WindowTestProduct]) {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for rules in all_rules() {
         for product in products {
-            product.check(&cx, &device, matrix, rules);
+            product.check(cx, matrix, rules);
         }
     }
 }

@@ -7,12 +7,13 @@ use bytemuck::Pod;
 use super::super::number::count_windows;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::device::DeviceCall;
 use crate::format::masked_window::tests::all_rules;
 use crate::format::masked_window::SHAPE;
 use crate::format::sell::Origin;
 use crate::format::testing::TestMatrix;
 use crate::format::MaskedWindow;
-use crate::memory::{Allocator, HostMemory};
+use crate::memory::{Allocator, Context, HostMemory};
 use crate::types::{Element, IndexType};
 use testkit::sequence;
 
@@ -57,8 +58,7 @@ fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
 }
 
 fn same_values<V: Pod + Element>(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     matrix: &TestMatrix,
     rules: Rules,
     widths: (IndexType, IndexType),
@@ -73,8 +73,7 @@ fn same_values<V: Pod + Element>(
     for keep in [false, true] {
         let what = format!("{rules:?} {widths:?} {size} {keep}");
         let found =
-            Arrays::<MaskedTiles>::build(cx, device, &uploaded.rows, size, rules, keep.then_some(None))
-                .unwrap();
+            Arrays::<MaskedTiles>::build(cx, &uploaded.rows, size, rules, keep.then_some(None)).unwrap();
         assert_eq!(all(&found.work.items), expected.items[..], "{what}");
         assert_eq!(all(&found.work.parts), expected.parts[..], "{what}");
         assert_eq!(all(&found.columns), expected.columns[..], "{what}");
@@ -94,7 +93,7 @@ fn same_values<V: Pod + Element>(
         let backwards: Vec<V> = uploaded.values.iter().rev().copied().collect();
         let new = DeviceBuffer::from_slice(cx, &backwards).unwrap();
         if let Some(slots) = &found.slots {
-            slots.scatter(cx, device, new.address(), found.values.address()).unwrap();
+            slots.scatter(cx, new.address(), found.values.address()).unwrap();
             let renewed =
                 MaskedWindow::build(&allocator, &matrix.pattern(), &backwards, origin, |_| rules).unwrap();
             let bytes: &[u8] = bytemuck::cast_slice(&renewed.values);
@@ -103,15 +102,9 @@ fn same_values<V: Pod + Element>(
     }
 }
 
-fn same(
-    cx: &Context,
-    device: &Arc<Device>,
-    matrix: &TestMatrix,
-    rules: Rules,
-    widths: (IndexType, IndexType),
-) {
-    same_values::<f64>(cx, device, matrix, rules, widths, |v| v);
-    same_values::<f32>(cx, device, matrix, rules, widths, |v| v as f32);
+fn same(cx: &DeviceCall<'_>, matrix: &TestMatrix, rules: Rules, widths: (IndexType, IndexType)) {
+    same_values::<f64>(cx, matrix, rules, widths, |v| v);
+    same_values::<f32>(cx, matrix, rules, widths, |v| v as f32);
 }
 
 /// Makes a matrix with some long and some empty rows, columns shared by neighbours, and many repeated entries
@@ -125,14 +118,14 @@ fn sample(base: i64, rows: usize, cols: usize) -> TestMatrix {
 #[test]
 fn the_device_makes_what_the_cpu_makes() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for widths in WIDTHS {
         for base in [0, 1] {
             for rows in [0, 1, 7, 8, 17, 64, 65, 1000] {
                 for cols in [997, 40, 1 << 30] {
                     let matrix = sample(base, rows, cols);
                     for rules in all_rules() {
-                        same(&cx, &device, &matrix, rules, widths);
+                        same(cx, &matrix, rules, widths);
                     }
                 }
             }
@@ -140,7 +133,7 @@ fn the_device_makes_what_the_cpu_makes() {
             (lengths[130], lengths[300], lengths[301]) = (9000, 400, 300);
             let matrix = TestMatrix::new(base, 200_000, &lengths, |row, entry| row + entry * 17);
             for rules in all_rules() {
-                same(&cx, &device, &matrix, rules, widths);
+                same(cx, &matrix, rules, widths);
             }
         }
     }
@@ -150,11 +143,11 @@ fn the_device_makes_what_the_cpu_makes() {
 #[test]
 fn full_tiles() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for columns in [8, 3, 24] {
         let matrix = TestMatrix::new(0, 500, &[columns; 200], |_, entry| entry * 2);
         for rules in all_rules() {
-            same(&cx, &device, &matrix, rules, WIDTHS[0]);
+            same(cx, &matrix, rules, WIDTHS[0]);
         }
     }
 }
@@ -162,11 +155,11 @@ fn full_tiles() {
 #[test]
 fn the_device_counts_what_the_cpu_counts() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for cols in [997, 40] {
         let matrix = sample(0, 1000, cols);
-        let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[0], |v| v);
-        let found = count_windows(&cx, &device, &uploaded.rows, SHAPE).unwrap();
+        let uploaded = Uploaded::new(cx, &matrix, WIDTHS[0], |v| v);
+        let found = count_windows(cx, &uploaded.rows, SHAPE).unwrap();
         crate::format::masked_window::tests::build(&matrix, |counts| {
             assert_eq!(*counts, found);
             crate::select::spmm::masked_window::rules_on_host(counts)
@@ -178,12 +171,12 @@ fn the_device_counts_what_the_cpu_counts() {
 #[test]
 fn sanitizer_small_matrices() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut lengths = vec![2; 70];
     lengths[33] = 200;
     let long = TestMatrix::new(0, 30_000, &lengths, |row, entry| row + entry * 140);
     for rules in all_rules().filter(|rules| rules.most == 5) {
-        same(&cx, &device, &sample(1, 70, 150), rules, WIDTHS[0]);
-        same(&cx, &device, &long, rules, WIDTHS[2]);
+        same(cx, &sample(1, 70, 150), rules, WIDTHS[0]);
+        same(cx, &long, rules, WIDTHS[2]);
     }
 }

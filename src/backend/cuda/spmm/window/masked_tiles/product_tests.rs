@@ -1,21 +1,20 @@
 //! Tests of products against sums in double precision, within the bounds that the kernels' files prove.
 //! Skipped without a device.
 
-use std::fmt::Debug;
-use std::sync::Arc;
-
 use bytemuck::Pod;
+use std::fmt::Debug;
 
 use super::super::WindowSpmm;
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::spmm::analysis::SharedResults;
 use crate::backend::SpmmExecutor;
 use crate::format::masked_window::tests::all_rules;
 use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, DenseMatrix, SparseArrays, SparseMatrix};
-use crate::memory::{Workspace, COUNTER_BYTES};
+use crate::memory::{Context, Workspace, COUNTER_BYTES};
 use crate::support::{Combo, Tf32, F32, F64};
 use crate::types::{IndexBase, IndexType, Operation, Order};
 use testkit::sequence;
@@ -162,7 +161,7 @@ fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
 impl MaskedTestProduct {
     /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
     /// precision. Returns the largest ratio of an element's error to its bound.
-    fn check<K: Kind>(&self, cx: &Context, device: &Arc<Device>, matrix: &TestMatrix, rules: Rules) -> f64 {
+    fn check<K: Kind>(&self, cx: &DeviceCall<'_>, matrix: &TestMatrix, rules: Rules) -> f64 {
         let what = format!("{:?} {self:?} {rules:?}", K::TYPES);
         let &MaskedTestProduct { n, orders, shift, pad, factors, clustered, updated, .. } = self;
         let (alpha, beta) = (K::of(self.alpha), K::of(self.beta));
@@ -215,7 +214,7 @@ impl MaskedTestProduct {
             value_updates: updated && n > 30,
             ieee: false,
         };
-        let analysis = Analysis { cx, device, problem: &problem, shared: &SharedResults::new(device) };
+        let analysis = Analysis { cx, problem: &problem, shared: &SharedResults::new(cx.device) };
         let mut executor = WindowSpmm::<MaskedTiles>::new(&analysis, clustered, rules).unwrap();
         assert_eq!(executor.details().contains("in clusters"), clustered, "{what}");
         if updated {
@@ -226,7 +225,8 @@ impl MaskedTestProduct {
         let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
         let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
         let workspace_of = Workspace { address: workspace.address(), bytes };
-        let cx = Context { workspace: workspace_of, counters: counters.address(), ..cx.clone() };
+        let context = Context { workspace: workspace_of, counters: counters.address(), ..Context::clone(cx) };
+        let cx = &cx.device.call(&context).unwrap();
         let size = size_of::<K::Value>();
         let dense = |address: Address, rows: usize, order: Order| DenseMatrix {
             rows: rows as i64,
@@ -238,11 +238,11 @@ impl MaskedTestProduct {
             writable: true,
         };
         let run = || -> Vec<K::Value> {
-            let out = DeviceBuffer::from_slice(&cx, &c).unwrap();
+            let out = DeviceBuffer::from_slice(cx, &c).unwrap();
             let b = dense(device_b.address(), cols, orders.0);
             let c = dense(out.address(), rows, orders.1);
             executor
-                .execute(&cx, Address::new(&raw const alpha), &b, Address::new(&raw const beta), &c)
+                .execute(cx, Address::new(&raw const alpha), &b, Address::new(&raw const beta), &c)
                 .unwrap();
             all(&out)
         };
@@ -294,15 +294,15 @@ impl MaskedTestProduct {
 
 fn for_all_rules(matrix: &TestMatrix, products: &[MaskedTestProduct]) -> f64 {
     let Some((device, cx)) = context_of_device() else { return 0.0 };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut worst: f64 = 0.0;
     for rules in all_rules().filter(|rules| rules.height >= 16) {
         for product in products {
             if rules.height == 16 {
-                worst = worst.max(product.check::<F32>(&cx, &device, matrix, rules));
-                product.check::<Tf32>(&cx, &device, matrix, rules);
+                worst = worst.max(product.check::<F32>(cx, matrix, rules));
+                product.check::<Tf32>(cx, matrix, rules);
             }
-            product.check::<F64>(&cx, &device, matrix, rules);
+            product.check::<F64>(cx, matrix, rules);
         }
     }
     worst
@@ -425,7 +425,7 @@ fn rows_that_are_alike_are_put_together() {
 #[test]
 fn sanitizer_small_matrices() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let matrix = sample(1, 70, 150);
     let mut lengths = vec![2; 70];
     lengths[33] = 200;
@@ -439,10 +439,10 @@ fn sanitizer_small_matrices() {
                 (&families(0, 6), MaskedTestProduct { n, orders, clustered: true, ..PLAIN }),
             ];
             for (matrix, product) in products {
-                product.check::<F64>(&cx, &device, matrix, rules);
+                product.check::<F64>(cx, matrix, rules);
                 if rules.height == 16 {
-                    product.check::<F32>(&cx, &device, matrix, rules);
-                    product.check::<Tf32>(&cx, &device, matrix, rules);
+                    product.check::<F32>(cx, matrix, rules);
+                    product.check::<Tf32>(cx, matrix, rules);
                 }
             }
         }
