@@ -9,7 +9,7 @@ use super::sell::{kernel_types, Refill};
 use super::SpmvLayout;
 use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::DeviceCall;
-use crate::backend::cuda::launch::{launch_cooperative, Kernel};
+use crate::backend::cuda::launch::{launch_with, Kernel, LaunchAttribute};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::Scalar;
 use crate::backend::LayoutInfo;
@@ -157,7 +157,7 @@ impl SpmvLayout for HotSellSpmv {
         // the workspace has been checked, and the handle lends it and its counters to one call at a
         // time; there are enough counters for the barrier and for one per split row.
         unsafe {
-            launch_cooperative!(self.kernel, blocks, THREADS, shared, cx.stream;
+            launch_with!([LaunchAttribute::COOPERATIVE], self.kernel, (blocks, 1), THREADS, shared, cx.stream;
                 heads.len() as u32, *rows as u32, *filled as u32, hot.len() as u32, heads.address(),
                 long_rows.address(), order.address(), values.address(), columns.address(),
                 hot.address(), x.values, y.values, old.values, alpha, beta, cx.workspace.address, sums, cx.counters)
