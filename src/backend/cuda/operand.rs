@@ -162,25 +162,27 @@ impl Operand {
         }
     }
 
-    /// Takes new values; `a` is the matrix with its values at the new address. Asynchronous and capturable
-    /// where positions were kept (`value_updates`) or are not needed; otherwise it blocks. Addresses in
+    /// Takes new values from `values`, which becomes the value array of the matrix `a`. If this fails, `a` is
+    /// unchanged and the call can be repeated; errors name the argument `name`. Asynchronous and capturable where
+    /// positions were kept (`value_updates`) or are not needed; otherwise it blocks. Addresses in
     /// [`Operand::rows`] stay the same, except that of the values of a matrix in place.
     pub fn update_values(
         &mut self,
         cx: &DeviceCall<'_>,
-        a: &SparseMatrix,
-        op: Operation,
+        (a, op): (&mut SparseMatrix, Operation),
+        values: Address,
         name: &str,
     ) -> Result<()> {
+        let renewed = a.with_values(values);
         match self {
-            Operand::InPlace(m) => m.values = a.values(),
+            Operand::InPlace(m) => m.values = values,
             Operand::Canonical(copy) => {
-                if !copy.refill(cx, a.values())? {
-                    let report: PatternReport = check::inspect(cx, a, op, name)?;
-                    copy.rebuild(cx, a, op, &report)?;
+                if !copy.refill(cx, values)? {
+                    copy.rebuild(cx, &renewed, op, &check::inspect(cx, &renewed, op, name)?)?;
                 }
             }
         }
+        *a = renewed;
         Ok(())
     }
 

@@ -78,6 +78,29 @@ impl Order {
 }
 filled_members!(Order { rows });
 
+/// Methods of an executor that keeps the rows of op(A) in an operand `operand` with an order `order`.
+macro_rules! methods_of_ordered_rows {
+    () => {
+        fn keeps_arrays(&self) -> bool {
+            true
+        }
+
+        fn layout(&self) -> $crate::backend::LayoutInfo {
+            self.operand.layout()
+        }
+
+        fn reorder(&self) -> $crate::types::Reorder {
+            self.order.policy()
+        }
+
+        fn row_order(&self, cx: &Context) -> Result<Option<$crate::reorder::KeptOrder>> {
+            let _entered = self.device.enter()?;
+            self.order.kept(cx)
+        }
+    };
+}
+pub(super) use methods_of_ordered_rows;
+
 /// Computation on the host that reads a copy of the pattern of some rows.
 trait OnHost {
     type Output;

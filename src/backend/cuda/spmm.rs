@@ -34,25 +34,24 @@ use super::launch::{blocks_of_grid, launch, launch_early, Kernel};
 use super::memory::{filled, filled_members};
 use super::module::kinds::{kernel_kinds, Kind};
 use super::operand::Operand;
-use super::order::Order as RowOrder;
+use super::order::{methods_of_ordered_rows, Order as RowOrder};
 use super::scalars::{scalars, Scalar};
 use super::{result_name, timing, types_name, Cuda};
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::layouts::kernel_structs;
-use crate::backend::{LayoutInfo, SpmmExecutor};
+use crate::backend::SpmmExecutor;
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
-use crate::reorder::KeptOrder;
 use crate::select::spmm::copies::{row_aligns, row_needs_rows, LINE};
 use crate::select::spmm::reach::Reach;
 use crate::select::spmm::row::{self, groups, Plan, RowsOfB, Step};
 use crate::select::spmm::tiles;
 use crate::select::{self, Choice, Method, Source, SpmmInspection};
 use crate::support::Types;
-use crate::types::{Address, DataType, IndexType, Operation, Order, Reorder, ScalarsAt};
+use crate::types::{Address, DataType, IndexType, Operation, Order, ScalarsAt};
 
 /// Threads of a block of the kernels that copy.
 const THREADS: u32 = 256;
@@ -425,6 +424,8 @@ impl RowKernels {
 }
 
 impl SpmmExecutor for RowSpmm {
+    methods_of_ordered_rows!();
+
     fn workspace_bytes(&self, n: usize) -> usize {
         self.workspace_offsets(n).total
     }
@@ -449,29 +450,10 @@ impl SpmmExecutor for RowSpmm {
         Ok(())
     }
 
-    fn keeps_arrays(&self) -> bool {
-        true
-    }
-
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
         let cx = &self.device.call(cx)?;
-        let a = self.problem.a.with_values(values);
-        self.operand.update_values(cx, &a, self.problem.op, "A")?;
-        self.problem.a = a;
-        Ok(())
-    }
-
-    fn layout(&self) -> LayoutInfo {
-        self.operand.layout()
-    }
-
-    fn reorder(&self) -> Reorder {
-        self.order.policy()
-    }
-
-    fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
-        let cx = &self.device.call(cx)?;
-        self.order.kept(cx)
+        let a = (&mut self.problem.a, self.problem.op);
+        self.operand.update_values(cx, a, values, "A")
     }
 }
 

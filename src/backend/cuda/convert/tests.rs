@@ -222,7 +222,7 @@ fn compare<V: Element>(cx: &DeviceCall<'_>, twin: &Twin<V>, value: impl Fn(usize
             let updated = twin.host.with_values(Address::new(fresh.as_ptr()));
             expected.update_values(&host_cx, &updated, op, "A").unwrap();
             let before = found.rows();
-            found.update_values(cx, &twin.device.with_values(copy.address()), op, "A").unwrap();
+            found.update_values(cx, (&mut twin.device.clone(), op), copy.address(), "A").unwrap();
             assert_eq!(before.values, found.rows().values, "{what}");
             same(&found, &expected);
         }

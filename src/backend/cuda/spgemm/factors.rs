@@ -13,7 +13,6 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::{Counts, Lengths};
 use crate::select::{grids, Choice, Source, SpgemmInspection};
-use crate::types::{Address, Operation};
 
 /// One factor of the product, as its rows are read.
 pub struct Side {
@@ -167,24 +166,6 @@ impl Factors {
             most_products: found[word::MOST_PRODUCTS],
         })
     }
-}
-
-/// Replaces the values of a factor by those at `values`, which becomes the value array of `matrix`; does
-/// nothing if that is NULL. If this fails, `matrix` is unchanged and the call can be repeated. Errors call
-/// the argument `name`.
-pub fn renew_values(
-    cx: &DeviceCall<'_>,
-    operand: &mut Operand,
-    (matrix, op): (&mut SparseMatrix, Operation),
-    values: Address,
-    name: &str,
-) -> Result<()> {
-    if !values.is_null() {
-        let renewed = matrix.with_values(values);
-        operand.update_values(cx, &renewed, op, name)?;
-        *matrix = renewed;
-    }
-    Ok(())
 }
 
 /// Gathers statistics of A and B, and of their tiles if these may be faster, for the choice between `hash`

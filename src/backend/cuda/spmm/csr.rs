@@ -10,15 +10,14 @@ use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::memory::{filled, filled_members};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Operand;
-use crate::backend::cuda::order::Order;
+use crate::backend::cuda::order::{methods_of_ordered_rows, Order};
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
-use crate::backend::{LayoutInfo, SpmmExecutor};
+use crate::backend::SpmmExecutor;
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
-use crate::reorder::KeptOrder;
 use crate::select::spmm::csr::{rows_of_block, strip_of, STRIP};
 use crate::select::{RowOrder, Source};
 use crate::types::{Address, IndexType, Operation, Reorder, ScalarsAt};
@@ -66,6 +65,8 @@ impl CsrSpmm {
 filled_members!(CsrSpmm { operand, order });
 
 impl SpmmExecutor for CsrSpmm {
+    methods_of_ordered_rows!();
+
     fn workspace_bytes(&self, _n: usize) -> usize {
         0
     }
@@ -98,29 +99,10 @@ impl SpmmExecutor for CsrSpmm {
         }
     }
 
-    fn keeps_arrays(&self) -> bool {
-        true
-    }
-
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
         let cx = &self.device.call(cx)?;
-        let a = self.problem.a.with_values(values);
-        self.operand.update_values(cx, &a, self.problem.op, "A")?;
-        self.problem.a = a;
-        Ok(())
-    }
-
-    fn layout(&self) -> LayoutInfo {
-        self.operand.layout()
-    }
-
-    fn reorder(&self) -> Reorder {
-        self.order.policy()
-    }
-
-    fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
-        let cx = &self.device.call(cx)?;
-        self.order.kept(cx)
+        let a = (&mut self.problem.a, self.problem.op);
+        self.operand.update_values(cx, a, values, "A")
     }
 }
 

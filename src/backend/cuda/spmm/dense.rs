@@ -580,9 +580,8 @@ impl SpmmExecutor for DenseSpmm {
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
         let cx = &self.device.call(cx)?;
-        let a = self.problem.a.with_values(values);
-        self.operand.update_values(cx, &a, self.problem.op, "A")?;
-        self.problem.a = a;
+        let a = (&mut self.problem.a, self.problem.op);
+        self.operand.update_values(cx, a, values, "A")?;
         if let Some(special) = &self.special {
             memory::zero(special.address(), special.bytes(), cx.stream)?;
         }

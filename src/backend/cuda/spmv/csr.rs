@@ -22,20 +22,19 @@ use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows, Widths};
-use crate::backend::cuda::order::Order;
+use crate::backend::cuda::order::{methods_of_ordered_rows, Order};
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
-use crate::backend::{LayoutInfo, SpmvExecutor};
+use crate::backend::SpmvExecutor;
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseArrays};
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
-use crate::reorder::KeptOrder;
 use crate::select::spmv::csr::{balanced_blocks, Form, THREADS, WARPS};
 use crate::select::spmv::reads_past_l2;
 use crate::select::{Choice, RowOrder};
 use crate::support::Types;
-use crate::types::{Address, DataType, IndexType, Reorder, ScalarsAt};
+use crate::types::{Address, DataType, IndexType, ScalarsAt};
 
 kernel_kinds! { "spmv/csr" {
     ROWS(String, Widths) = "rows" for [types(Algorithm::Csr), widths()];
@@ -228,6 +227,8 @@ fn places(cx: &DeviceCall<'_>, rows: &Rows, form: Form) -> Result<Option<DeviceB
 }
 
 impl SpmvExecutor for CsrSpmv {
+    methods_of_ordered_rows!();
+
     fn workspace_bytes(&self) -> usize {
         self.launch.workspace_bytes()
     }
@@ -241,25 +242,12 @@ impl SpmvExecutor for CsrSpmv {
         true
     }
 
-    fn keeps_arrays(&self) -> bool {
-        true
-    }
-
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
         let cx = &self.device.call(cx)?;
-        let a = self.problem.a.with_values(values);
-        self.operand.update_values(cx, &a, self.problem.op, "A")?;
+        let a = (&mut self.problem.a, self.problem.op);
+        self.operand.update_values(cx, a, values, "A")?;
         self.rows = self.operand.rows();
-        self.problem.a = a;
         Ok(())
-    }
-
-    fn layout(&self) -> LayoutInfo {
-        self.operand.layout()
-    }
-
-    fn reorder(&self) -> Reorder {
-        self.order.policy()
     }
 
     fn details(&self) -> String {
@@ -272,11 +260,6 @@ impl SpmvExecutor for CsrSpmv {
             ),
             None => String::new(),
         }
-    }
-
-    fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
-        let cx = &self.device.call(cx)?;
-        self.order.kept(cx)
     }
 }
 

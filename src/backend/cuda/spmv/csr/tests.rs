@@ -17,7 +17,7 @@ use crate::memory::Context;
 use crate::select::spmv::csr::{Origins, CHUNK};
 use crate::select::Source;
 use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F64};
-use crate::types::{Element, IndexBase, Operation};
+use crate::types::{Element, IndexBase, Operation, Reorder};
 use matrices::gallery::{self, Set};
 use testkit::Random;
 
