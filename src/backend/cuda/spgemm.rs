@@ -59,7 +59,6 @@ use std::sync::Arc;
 use self::bins::{Binned, Bins, ProductRowStatsAt, RowBin};
 use self::columns::Transposition;
 use self::dense::Dense;
-use self::factors::renew_values;
 pub use self::factors::{inspect, Factors};
 use self::kernels::Name;
 use self::map::Map;
@@ -300,11 +299,12 @@ impl CudaSpgemm {
     /// Returns the parameters for the wide rows of the product of `left` and `right`.
     fn wide_product<'a>(
         &'a self,
+        cx: &'a DeviceCall<'_>,
         left: &'a Rows,
         right: &'a Rows,
         statistics: ProductRowStatsAt,
     ) -> wide::Product<'a> {
-        wide::Product { device: &self.device, kernels: &self.kernels, left, right, statistics }
+        wide::Product { cx, kernels: &self.kernels, left, right, statistics }
     }
 
     /// Begins a sequence of kernels that run side by side.
@@ -334,9 +334,8 @@ impl CudaSpgemm {
         }
         // All kernels from here on to the end of the wide rows' count run side by side.
         let overlap = &self.overlap()?;
-        let wide_product = self.wide_product(&left, &right, statistics);
+        let wide_product = self.wide_product(cx, &left, &right, statistics);
         let mut wide = Wide::count(
-            cx,
             &wide_product,
             binned.bin(RowBin::DenseWindows.bins().start),
             binned.windows,
@@ -379,7 +378,7 @@ impl CudaSpgemm {
             }
         }
         if let Some(wide) = &mut wide {
-            wide.end_count(cx, &wide_product, offsets.address())?;
+            wide.end_count(&wide_product, offsets.address())?;
         }
         if !statistics.slides.is_null() {
             // The other rows of a slide have as many entries as its first one, which has been counted.
@@ -619,6 +618,11 @@ impl CudaSpgemm {
     }
 }
 
+/// Returns the error for a numeric phase before the symbolic one.
+fn not_counted() -> Error {
+    Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first")
+}
+
 /// Returns the bytes of `count` elements of `size` bytes; an error if the number overflows.
 fn bytes(count: usize, size: usize) -> Result<usize> {
     count.checked_mul(size).ok_or_else(|| Error::out_of_memory(usize::MAX))
@@ -653,9 +657,7 @@ impl SpgemmExecutor for CudaSpgemm {
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
         let device = Arc::clone(&self.device);
         let cx = &device.call(cx)?;
-        let Some(counted) = &self.counted else {
-            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
-        };
+        let counted = self.counted.as_ref().ok_or_else(not_counted)?;
         let (left, right) = self.factors();
         let shape = (left.rows, right.cols, counted.nnz);
         let arrays = target::check(&device, &self.problem, self.transposed, c, shape)?;
@@ -683,8 +685,13 @@ impl SpgemmExecutor for CudaSpgemm {
         let device = Arc::clone(&self.device);
         let cx = &device.call(cx)?;
         let problem = &mut self.problem;
-        renew_values(cx, &mut self.a, (&mut problem.a, problem.op_a), a, "A")?;
-        renew_values(cx, &mut self.b, (&mut problem.b, problem.op_b), b, "B")
+        if !a.is_null() {
+            self.a.update_values(cx, (&mut problem.a, problem.op_a), a, "A")?;
+        }
+        if !b.is_null() {
+            self.b.update_values(cx, (&mut problem.b, problem.op_b), b, "B")?;
+        }
+        Ok(())
     }
 
     fn reads_values(&self) -> [bool; 2] {

@@ -15,7 +15,6 @@ use crate::backend::cuda::spmm::dense::own::Own;
 use crate::backend::cuda::spmm::dense::DenseOperand;
 use crate::error::Result;
 use crate::format::dense::DenseShape;
-use crate::memory::Context;
 use crate::select::grids;
 use crate::select::spgemm::dense::{Panels, Wanted};
 use crate::select::spmm::dense::own::Plan;
@@ -72,7 +71,6 @@ impl Dense {
     /// Writes column indices and values of the rows of `tasks`. Only launches.
     pub fn multiply(
         &self,
-        cx: &DeviceCall<'_>,
         product: &Product<'_>,
         alpha: Scalar,
         output: &Output,
@@ -84,19 +82,26 @@ impl Dense {
         for first_column in (0..n).step_by(self.panels.columns) {
             let columns = self.panels.columns.min(n - first_column);
             let of_right = self.panel(&self.right, (0, k), (first_column, columns), types.x.size());
-            self.fill(cx, product, right, &of_right)?;
+            self.fill(product, right, &of_right)?;
             let b = DenseOperand::by_rows(self.right.address(), of_right.ld, types.x);
             for first_row in (0..m).step_by(self.panels.rows) {
                 let rows = self.panels.rows.min(m - first_row);
                 let of_left = self.panel(&self.left, (first_row, rows), (0, k), types.a.size());
-                self.fill(cx, product, left, &of_left)?;
+                self.fill(product, left, &of_left)?;
                 let target =
                     self.panel(&self.product, (first_row, rows), (first_column, columns), types.y.size());
                 let shape = DenseShape { rows, cols: k, ld: of_left.ld as usize };
                 let one = Scalar::real(types.compute.scalar(), 1.0);
                 let d = DenseOperand::by_rows(self.product.address(), target.ld, types.y);
-                self.own.multiply(cx, &self.plan, (&shape, self.left.address()), b, (d, columns, 0), one)?;
-                self.take(cx, product, alpha, output, (tasks, count), &target)?;
+                self.own.multiply(
+                    product.cx,
+                    &self.plan,
+                    (&shape, self.left.address()),
+                    b,
+                    (d, columns, 0),
+                    one,
+                )?;
+                self.take(product, alpha, output, (tasks, count), &target)?;
             }
         }
         Ok(())
@@ -122,12 +127,12 @@ impl Dense {
     }
 
     /// Copies the part of `matrix` that the panel covers into it.
-    fn fill(&self, cx: &DeviceCall<'_>, product: &Product<'_>, matrix: &Rows, panel: &Panel) -> Result<()> {
-        let blocks = grids::of_rows(panel.rows, 32, cx.device.properties().multiprocessors);
+    fn fill(&self, product: &Product<'_>, matrix: &Rows, panel: &Panel) -> Result<()> {
+        let blocks = grids::of_rows(panel.rows, 32, product.cx.device.properties().multiprocessors);
         // SAFETY: the pattern has been validated, its columns are distinct, and the panel has room for its
         // rows.
         unsafe {
-            launch!(product.kernels.get(Name::DenseFill)?, blocks, 256, 0, cx.stream;
+            launch!(product.kernels.get(Name::DenseFill)?, blocks, 256, 0, product.cx.stream;
                 Factor::of(matrix), matrix.values, *panel)
         }
     }
@@ -135,7 +140,6 @@ impl Dense {
     /// Writes the entries of C that the product's panel covers.
     fn take(
         &self,
-        cx: &Context,
         product: &Product<'_>,
         alpha: Scalar,
         output: &Output,
@@ -147,7 +151,7 @@ impl Dense {
         let [places, masks, before] = tasks.addresses();
         // SAFETY: as in `fill`; C has room for the entries that were counted by these masks.
         unsafe {
-            launch!(kernels.get(Name::DenseTake)?, blocks, 128, 0, cx.stream;
+            launch!(kernels.get(Name::DenseTake)?, blocks, 128, 0, product.cx.stream;
                 Factor::of(left), Factor::of(right), left.values, right.values, alpha, *panel, places, count, masks,
                 before, *output)
         }

@@ -4,11 +4,11 @@
 use super::columns::{allowance, ByParts, Origin, Transposition};
 use super::rows::{self, Output};
 use super::wide::Wide;
-use super::{bytes, target, Counted, CudaSpgemm, Job, Kept};
+use super::{bytes, not_counted, target, Counted, CudaSpgemm, Job, Kept};
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::{optional, DeviceBuffer};
 use crate::backend::cuda::scalars::Scalar;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::matrix::Compressed;
 use crate::select::spgemm::columns::{Staging, Way};
 use crate::types::Address;
@@ -24,9 +24,7 @@ impl CudaSpgemm {
         direct: bool,
         kept: &mut Kept,
     ) -> Result<()> {
-        let Some(counted) = &self.counted else {
-            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
-        };
+        let counted = self.counted.as_ref().ok_or_else(not_counted)?;
         // Memory that is kept for later phases is not limited: they gain from it.
         let room = match direct || self.problem.value_updates {
             true => usize::MAX,
@@ -95,14 +93,14 @@ impl CudaSpgemm {
             let dense = counted.dense.as_ref().filter(|_| direct && tasks.is_some());
             let wide_apart = match (&counted.wide, dense, tasks) {
                 (Some(_), Some(dense), Some(tasks)) => {
-                    let product = self.wide_product(&left, &right, statistics);
-                    dense.multiply(cx, &product, alpha, &output, tasks)?;
+                    let product = self.wide_product(cx, &left, &right, statistics);
+                    dense.multiply(&product, alpha, &output, tasks)?;
                     true
                 }
                 (Some(wide), ..) => {
-                    let product = self.wide_product(&left, &right, statistics);
+                    let product = self.wide_product(cx, &left, &right, statistics);
                     let before = kept.tasks.is_some();
-                    let done = wide.multiply(cx, &product, alpha, &output, &mut kept.tasks, &overlap)?;
+                    let done = wide.multiply(&product, alpha, &output, &mut kept.tasks, &overlap)?;
                     kept.fresh |= kept.tasks.is_some() != before;
                     done
                 }
@@ -115,7 +113,7 @@ impl CudaSpgemm {
                 target::write_offsets_overlapping(cx, &self.kernels, offsets, c, &job.overlap)?;
             }
             if let (Some(wide), true, None) = (&counted.wide, wide_apart, dense) {
-                wide.add_parts(cx, &self.wide_product(&left, &right, statistics), alpha, &output)?;
+                wide.add_parts(&self.wide_product(cx, &left, &right, statistics), alpha, &output)?;
             }
             // If C is dense in part, phases that write into the caller's arrays use tensor cores, and a map
             // would give other bits.

@@ -64,14 +64,8 @@ impl CudaSpgemm {
         };
         let wide_apart = match &counted.wide {
             Some(wide) => {
-                let product = self.wide_product(&left, right, statistics);
-                wide.multiply_listed(
-                    cx,
-                    &product,
-                    binned.bin(RowBin::DenseWindows.bins().start),
-                    alpha,
-                    &output,
-                )?
+                let product = self.wide_product(cx, &left, right, statistics);
+                wide.multiply_listed(&product, binned.bin(RowBin::DenseWindows.bins().start), alpha, &output)?
             }
             None => false,
         };

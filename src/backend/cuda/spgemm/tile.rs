@@ -17,10 +17,10 @@ mod parts;
 use std::sync::Arc;
 
 use super::columns::{allowance, ByParts, Origin, Part, Transposition};
-use super::factors::{left_and_right, number_of_products, renew_values, Factors};
+use super::factors::{left_and_right, number_of_products, Factors};
 use super::rows::{self, types_of_factors, Factor, Ints};
 use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles, TilesView};
-use super::{target, tile_matrix};
+use super::{not_counted, target, tile_matrix};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{scan, starts};
 use crate::backend::cuda::device::{Device, DeviceCall};
@@ -157,6 +157,18 @@ fn grid(blocks: usize, what: &str) -> Result<u32> {
     })
 }
 
+/// Makes the tiles of a factor of the product; errors call it `name`. Blocks.
+fn tiles_of(
+    cx: &DeviceCall<'_>,
+    problem: &SpgemmProblem,
+    rows: &Rows,
+    value_type: DataType,
+    name: &str,
+) -> Result<DeviceTiles> {
+    let kernels = ConvertKernels::new(cx.device, value_type)?;
+    DeviceTiles::build(cx, kernels, rows, problem.types.compute.scalar().size(), name)
+}
+
 /// Returns the error for new values of a matrix that the user passed in tiles.
 fn no_values(name: &str) -> Error {
     Error::invalid(name, "it is in tiles and takes no array of values")
@@ -181,10 +193,8 @@ impl CudaTile {
         let (a, b) = factors.sides(false);
         let sides = [(a.operand.rows(), "A", problem.types.a), (b.operand.rows(), "B", problem.types.x)];
         let (left, right) = left_and_right(transposed, sides[0], sides[1]);
-        let convert = |(rows, name, values): &(Rows, &str, DataType)| {
-            let kernels = ConvertKernels::new(cx.device, *values)?;
-            DeviceTiles::build(cx, kernels, rows, problem.types.compute.scalar().size(), name)
-        };
+        let convert =
+            |(rows, name, values): &(Rows, &str, DataType)| tiles_of(cx, problem, rows, *values, name);
         let shared_kernels = rows::Kernels::new(cx.device, problem.types, (right.0.index_type, right.0.cols));
         shared_kernels.get(Name::WriteOffsets)?;
         let shape = (left.0.rows, right.0.cols);
@@ -254,14 +264,7 @@ impl CudaTile {
                 continue;
             }
             let (mut operand, _) = Operand::build(cx, matrix, op, source, name, keep)?;
-            let kernels = ConvertKernels::new(cx.device, matrix.value_type())?;
-            let mut tiles = DeviceTiles::build(
-                cx,
-                kernels,
-                &operand.rows(),
-                problem.types.compute.scalar().size(),
-                name,
-            )?;
+            let mut tiles = tiles_of(cx, problem, &operand.rows(), matrix.value_type(), name)?;
             operand.mark_filled();
             tiles.mark_filled();
             made.push((Arc::new(tiles), shape, Some(operand)));
@@ -306,21 +309,14 @@ impl CudaTile {
 
     /// Gives the right factor tiles of its own, with its present values, if it shares those of the left
     /// factor. Blocks.
-    fn part(&mut self, cx: &Context) -> Result<()> {
+    fn part(&mut self, cx: &DeviceCall<'_>) -> Result<()> {
         let (operand, values, name) = if self.transposed {
             (&self.a, self.problem.types.a, "A")
         } else {
             (&self.b, self.problem.types.x, "B")
         };
         let operand = operand.as_ref().ok_or_else(|| no_values(name))?;
-        let kernels = ConvertKernels::new(&self.device, values)?;
-        let mut tiles = DeviceTiles::build(
-            cx,
-            kernels,
-            &operand.rows(),
-            self.problem.types.compute.scalar().size(),
-            name,
-        )?;
+        let mut tiles = tiles_of(cx, &self.problem, &operand.rows(), values, name)?;
         tiles.mark_filled();
         self.right = Some(Arc::new(tiles));
         Ok(())
@@ -591,9 +587,7 @@ impl SpgemmExecutor for CudaTile {
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
         let device = Arc::clone(&self.device);
         let cx = &device.call(cx)?;
-        let Some(product) = &self.product else {
-            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
-        };
+        let product = self.product.as_ref().ok_or_else(not_counted)?;
         let shape = (self.shape.0, self.shape.1, product.nnz);
         let arrays = target::check(&device, &self.problem, self.transposed, c, shape)?;
         let alpha = Scalar::of_argument(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
@@ -630,7 +624,7 @@ impl SpgemmExecutor for CudaTile {
         for (values, operand, matrix, op, tiles, name) in sides {
             if !values.is_null() {
                 let operand = operand.as_mut().ok_or_else(|| no_values(name))?;
-                renew_values(cx, operand, (matrix, op), values, name)?;
+                operand.update_values(cx, (matrix, op), values, name)?;
                 tiles.fill(cx, &operand.rows())?;
             }
         }
@@ -640,9 +634,7 @@ impl SpgemmExecutor for CudaTile {
     fn numeric_tiles(&mut self, cx: &Context, into: &Context, alpha: Address) -> Result<Tiles> {
         let device = Arc::clone(&self.device);
         let cx = &device.call(cx)?;
-        let Some(product) = &self.product else {
-            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
-        };
+        let product = self.product.as_ref().ok_or_else(not_counted)?;
         let alpha = Scalar::of_argument(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
         let parts =
             (product.tiles, product.tile_rows.address(), product.columns.address(), product.masks.address());
