@@ -121,7 +121,7 @@ impl Stopwatch {
         }
         // The first run warms up.
         let timed = &mut micros[1..];
-        timed.sort_by(f64::total_cmp);
+        timed.sort_unstable_by(f64::total_cmp);
         let rate = 2.0 * BYTES as f64 / (timed[RUNS / 2] * 1e-6);
         drop((from, to));
         drop(entered);
@@ -283,7 +283,7 @@ fn median(
         watch.stop()?;
         *micros = watch.micros()?;
     }
-    micros.sort_by(f64::total_cmp);
+    micros.sort_unstable_by(f64::total_cmp);
     Ok(micros[RUNS / 2] * 1e-6)
 }
 
