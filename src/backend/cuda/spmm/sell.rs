@@ -18,6 +18,7 @@ use crate::backend::cuda::spmv::sell::{self as spmv_sell, for_columns, Arrays, R
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
+use crate::format::fill_ratio;
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::{SpmmProblem, SpmvProblem};
@@ -268,10 +269,7 @@ impl SpmmExecutor for SellSpmm {
     }
 
     fn layout(&self) -> LayoutInfo {
-        let fill = match self.arrays.nnz {
-            0 => 1.0,
-            nnz => self.arrays.slots as f64 / nnz as f64,
-        };
+        let fill = fill_ratio(self.arrays.slots, self.arrays.nnz as usize);
         LayoutInfo { kind: LayoutKind::Sell, in_place: false, fill }
     }
 

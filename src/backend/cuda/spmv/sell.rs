@@ -17,6 +17,7 @@ use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
+use crate::format::fill_ratio;
 use crate::format::narrowing::Form;
 use crate::format::warp_sell::{Rules, SliceHead, BLOCK_PARTS};
 use crate::matrix::DenseVector;
@@ -475,10 +476,7 @@ impl SpmvLayout for SellSpmv {
     }
 
     fn info(&self) -> LayoutInfo {
-        let fill = match self.arrays.nnz {
-            0 => 1.0,
-            nnz => self.arrays.slots as f64 / nnz as f64,
-        };
+        let fill = fill_ratio(self.arrays.slots, self.arrays.nnz as usize);
         LayoutInfo { kind: LayoutKind::Sell, in_place: false, fill }
     }
 

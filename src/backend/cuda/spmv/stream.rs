@@ -16,6 +16,7 @@ use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::{result_name, types_name};
 use crate::backend::LayoutInfo;
 use crate::error::Result;
+use crate::format::fill_ratio;
 use crate::format::stream::BLOCK_TILES;
 use crate::matrix::DenseVector;
 use crate::memory::COUNTERS;
@@ -105,7 +106,7 @@ impl SpmvLayout for StreamSpmv {
 
     fn info(&self) -> LayoutInfo {
         let slots = self.layout.tiles.len() * self.layout.tile;
-        let fill = if self.layout.entries == 0 { 1.0 } else { slots as f64 / self.layout.entries as f64 };
+        let fill = fill_ratio(slots, self.layout.entries as usize);
         LayoutInfo { kind: LayoutKind::Stream, in_place: false, fill }
     }
 }
