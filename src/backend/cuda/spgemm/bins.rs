@@ -59,8 +59,8 @@ impl Bins {
 }
 
 kernel_structs! {
-    /// Addresses and limits of the row statistics; the kernels' `Facts`.
-    pub struct ProductRowStatsAt = "spgemm/rows.cu Facts" {
+    /// Addresses and limits of the row statistics; the kernels' `RowStatistics`.
+    pub struct ProductRowStatsAt = "spgemm/rows.cu RowStatistics" {
         pub products: Address,
         pub lows: Address,
         pub spans: Address,
