@@ -96,8 +96,9 @@ impl Argument {
 }
 
 impl LaunchAttribute {
-    /// Blocks may begin while the preceding kernel of the stream ends: the kernel must wait (griddepcontrol.wait)
-    /// before it reads what others wrote. Only for kernels that are [`Kernel::is_of_90`].
+    /// Blocks may begin while the preceding kernel of the stream ends: the kernel must wait
+    /// (griddepcontrol.wait) before it reads what others wrote. Only for kernels that are
+    /// [`Kernel::is_of_90`].
     pub const EARLY: Self = Self::new(6, 1);
     /// All blocks run at the same time; an error if they do not fit.
     pub const COOPERATIVE: Self = Self::new(2, 1);
@@ -295,10 +296,10 @@ macro_rules! launch {
 }
 pub(super) use launch;
 
-/// Launches like [`launch`], by [`Kernel::launch_with`]: the attributes are an array, or what of it is wanted.
+/// Launches like [`launch`], by [`Kernel::launch_with`]: attributes are an array, or what of it is wanted.
 macro_rules! launch_with {
-    ([$($attribute:expr),+] $([$wanted:expr])?, $kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr;
-     $($argument:expr),* $(,)?) => {
+    ([$($attribute:expr),+] $([$wanted:expr])?, $kernel:expr, $grid:expr, $block:expr, $shared:expr,
+     $stream:expr; $($argument:expr),* $(,)?) => {
         // Not `let`: arguments that are made here must live until the launch.
         match ([$($crate::backend::cuda::launch::Argument::new(&$argument)),*], &mut [$($attribute),+]) {
             (arguments, attributes) => {
@@ -314,7 +315,8 @@ pub(super) use launch_with;
 macro_rules! launch_early {
     ($early:expr, $kernel:expr, $grid:expr, $block:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
         use $crate::backend::cuda::launch::{launch_with, LaunchAttribute};
-        launch_with!([LaunchAttribute::EARLY][..usize::from($early)], $kernel, $grid, $block, 0, $stream; $($argument),*)
+        launch_with!([LaunchAttribute::EARLY][..usize::from($early)], $kernel, $grid, $block, 0, $stream;
+            $($argument),*)
     }};
 }
 pub(super) use launch_early;
@@ -350,7 +352,8 @@ macro_rules! launch_overlapping {
         let (grid, cluster): (u32, u32) = ($grid, $cluster);
         // Devices before 9.0 have no clusters, not even of one block.
         let wanted = usize::from(cluster == 1)..1 + usize::from($overlap.next(grid));
-        launch_with!([LaunchAttribute::cluster(cluster), LaunchAttribute::EARLY][wanted], $kernel, (grid, 1), $block, $shared, $stream; $($argument),*)
+        launch_with!([LaunchAttribute::cluster(cluster), LaunchAttribute::EARLY][wanted], $kernel, (grid, 1),
+            $block, $shared, $stream; $($argument),*)
     }};
     ($overlap:expr, $kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
         launch_overlapping!($overlap, $kernel, ($grid, 1), $block, $shared, $stream; $($argument),*)

@@ -163,8 +163,8 @@ impl Operand {
     }
 
     /// Takes new values from `values`, which becomes the value array of the matrix `a`. If this fails, `a` is
-    /// unchanged and the call can be repeated; errors name the argument `name`. Asynchronous and capturable where
-    /// positions were kept (`value_updates`) or are not needed; otherwise it blocks. Addresses in
+    /// unchanged and the call can be repeated; errors name the argument `name`. Asynchronous and capturable
+    /// where positions were kept (`value_updates`) or are not needed; otherwise it blocks. Addresses in
     /// [`Operand::rows`] stay the same, except that of the values of a matrix in place.
     pub fn update_values(
         &mut self,

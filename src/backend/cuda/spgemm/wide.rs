@@ -344,11 +344,13 @@ impl Wide {
         // window of each row and one more per row, and `bits` has WORDS words for each.
         unsafe {
             if let Some(starts) = &wide.starts {
-                launch!(kernels.get(Name::WideStarts)?, blocks(cx.device, starts.len() as i64), 256, 0, product.cx.stream;
+                launch!(kernels.get(Name::WideStarts)?, blocks(cx.device, starts.len() as i64), 256,
+                    0, product.cx.stream;
                     of_right, right.rows, windows, starts.address())?;
             }
             if !bits_at.is_null() {
-                launch!(kernels.get(Name::WideBits)?, blocks(cx.device, 32 * right.rows), 256, 0, product.cx.stream;
+                launch!(kernels.get(Name::WideBits)?, blocks(cx.device, 32 * right.rows), 256,
+                    0, product.cx.stream;
                     of_right, right.rows, windows, bits_at)?;
             }
         }
@@ -417,7 +419,8 @@ impl Wide {
         unsafe {
             launch!(kernels.get(Name::WideTasks)?, warp_blocks(listed, 256), 256, 0, product.cx.stream;
                 offsets, cut, list, listed, statistics.lows, first, places)?;
-            launch_overlapping!(overlap, kernels.get(Name::WideCount)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, product.cx.stream;
+            launch_overlapping!(overlap, kernels.get(Name::WideCount)?, warp_blocks(count, WARPS_BLOCK),
+                WARPS_BLOCK, 0, product.cx.stream;
                 Factor::of(left), Factor::of(right), cut, self.starts(), bits, tasks.tasks.address(), count,
                 tasks.masks.address(), tasks.before.address())
         }
@@ -438,7 +441,8 @@ impl Wide {
         // SAFETY: as for the tasks' columns, which are there.
         unsafe {
             if product.is_cut() {
-                launch!(kernels.get(Name::WideMerge)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, product.cx.stream;
+                launch!(kernels.get(Name::WideMerge)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK,
+                    0, product.cx.stream;
                     offsets, cut, tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address())?;
             }
             launch!(kernels.get(Name::WideSums)?, warp_blocks(listed, 256), 256, 0, product.cx.stream;
@@ -549,7 +553,8 @@ impl Wide {
         // SAFETY: the patterns have been validated and C has room for the entries that were counted by these
         // masks; the shared memory is what the kernel needs.
         unsafe {
-            launch_overlapping!(overlap, kernels.get(Name::WideMultiply)?, blocks, WARPS_BLOCK, kernels.wide_shared(), product.cx.stream;
+            launch_overlapping!(overlap, kernels.get(Name::WideMultiply)?, blocks, WARPS_BLOCK,
+                kernels.wide_shared(), product.cx.stream;
                 Factor::of(left), Factor::of(right), left.values, right.values, alpha, statistics.cut, self.starts(),
                 i32::from(short), tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(),
                 partial, *output)
@@ -593,7 +598,8 @@ impl Wide {
         let (offsets, cut) = product.cut();
         // SAFETY: as above; the kernels before have written the partial sums.
         unsafe {
-            launch!(product.kernels.get(Name::WideParts)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, product.cx.stream;
+            launch!(product.kernels.get(Name::WideParts)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK,
+                0, product.cx.stream;
                 offsets, alpha, cut, tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(),
                 partial, *output)
         }
