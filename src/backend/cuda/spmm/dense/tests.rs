@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use super::super::analysis::SharedResults;
 use super::lt::Copied;
 use super::*;
-use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::convert::testing::{context_of_device, typed, WIDTHS};
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::error::Status;
@@ -20,9 +20,6 @@ use testkit::sequence;
 
 const ALL: [Types; 7] =
     [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES, Tf32::TYPES, F32::TYPES, F64::TYPES];
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
-
 /// Bytes of an element.
 fn encode(value_type: DataType, value: f64) -> Vec<u8> {
     match value_type {

@@ -4,24 +4,16 @@
 use half::{bf16, f16};
 
 use super::*;
-use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::convert::testing::{all, context_of_device, Uploaded, WIDTHS};
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::spmm::testing::{run_product, OnDevice, Placement};
 use crate::format::bcsr::tests::{all_rules, build as build_on_host, scattered};
 use crate::format::bcsr::Rules;
 use crate::format::testing::TestMatrix;
-use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::{Context, Workspace, COUNTER_BYTES};
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F64};
-use crate::types::{ComputeType, DataType, Element, IndexBase, IndexType, Operation};
+use crate::types::{ComputeType, DataType, Element, IndexType};
 use testkit::sequence;
-
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
-
-fn all<T: bytemuck::Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
-    buffer.read(0, buffer.len()).unwrap()
-}
 
 /// Calls `f` with all rules for values of so many bytes, with rows in their own order and in another.
 fn for_all_rules(bytes: usize, rows: usize, mut f: impl FnMut(Rules, Option<&[u32]>)) {
@@ -40,26 +32,13 @@ fn same<V: Element + PartialEq>(
     value: impl Fn(usize) -> V,
 ) {
     let values: Vec<V> = (0..matrix.values.len()).map(value).collect();
-    let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
-    let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
-    let uploaded = DeviceBuffer::from_slice(cx, &values).unwrap();
-    let rows = Rows {
-        offsets: offsets.address(),
-        indices: indices.address(),
-        values: uploaded.address(),
-        offset_type: widths.0,
-        index_type: widths.1,
-        base: matrix.base,
-        rows: matrix.offsets.len() as i64 - 1,
-        cols: matrix.cols as i64,
-        nnz: values.len() as i64,
-    };
+    let Uploaded { rows, values, .. } = &Uploaded::of(cx, matrix, widths, values);
     for_all_rules(size_of::<V>(), rows.rows as usize, |rules, order| {
         let what = format!("{rules:?} {widths:?} {}", order.is_some());
-        let expected = build_on_host(matrix, &values, rules, order);
+        let expected = build_on_host(matrix, values, rules, order);
         for keep in [false, true] {
             let source = Source {
-                rows: &rows,
+                rows,
                 value_type: V::TYPE,
                 order: order.map(|order| DeviceBuffer::from_slice(cx, order).unwrap()),
                 positions: keep.then_some(None),
@@ -201,13 +180,6 @@ const PLAIN: SmatTestProduct = SmatTestProduct {
 
 const TYPES: [Types; 6] = [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES, Tf32::TYPES, F64::TYPES];
 
-fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
-    match order {
-        Order::Row => row * ld + col,
-        Order::Col => row + col * ld,
-    }
-}
-
 impl SmatTestProduct {
     /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
     /// precision.
@@ -224,52 +196,24 @@ impl SmatTestProduct {
         };
         let count = matrix.values.len();
         let values = Numbers::new(types.a, (0..count).map(|_| number()));
-        let ld = |order: Order, rows: usize| if order == Order::Row { n } else { rows }.max(1) + pad;
-        let extent =
-            |order: Order, rows: usize| shift + ld(order, rows) * if order == Order::Row { rows } else { n };
-        let mut b = Numbers::new(types.x, (0..extent(orders.0, cols)).map(|_| number()));
+        let placement = Placement { n, shift, pad };
+        let mut b = Numbers::new(types.x, (0..placement.extent(orders.0, cols)).map(|_| number()));
         if special {
             for (at, value) in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY].into_iter().enumerate() {
                 let column = matrix.indices[count * (at + 1) / 5] - matrix.base;
-                b.set(shift + index(orders.0, ld(orders.0, cols), column as usize, at * 7 % n), value);
+                b.set(placement.at(orders.0, cols, (column as usize, at * 7 % n)), value);
             }
         }
         // If beta is 0, C must not be read.
         let old = Numbers::new(
             types.y,
-            (0..extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }),
+            (0..placement.extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }),
         );
 
-        let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
-        let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
-        let device_values = DeviceBuffer::from_slice(cx, &values.bytes).unwrap();
-        let zeros = DeviceBuffer::<u8>::zeroed(cx, values.bytes.len()).unwrap();
-        let device_b = DeviceBuffer::from_slice(cx, &b.bytes).unwrap();
-        let a = Compressed {
-            major: rows as i64,
-            minor: cols as i64,
-            nnz: count as i64,
-            offsets: offsets.address(),
-            indices: indices.address(),
-            values: if updated { zeros.address() } else { device_values.address() },
-            offset_type: IndexType::I64,
-            index_type: IndexType::I64,
-            base: if matrix.base == 0 { IndexBase::Zero } else { IndexBase::One },
-            value_type: types.a,
-        };
-        let problem = SpmmProblem {
-            op: Operation::NonTranspose,
-            op_b: Operation::NonTranspose,
-            a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true, temporary: false },
-            b_order: orders.0,
-            c_order: orders.1,
-            n_hint: n as i64,
-            types,
-            value_updates: updated,
-            ieee: false,
-        };
+        let stored = OnDevice::new(cx, matrix, (types.a, &values.bytes), updated);
+        let problem = SpmmProblem { value_updates: updated, ..stored.problem(types, orders, n) };
         let source = Source {
-            rows: &Rows::of(&a),
+            rows: &Rows::of(stored.csr()),
             value_type: types.a,
             order: row_order.map(|order| DeviceBuffer::from_slice(cx, order).unwrap()),
             positions: updated.then_some(None),
@@ -284,39 +228,12 @@ impl SmatTestProduct {
             assert!(executor.details().ends_with("rows clustered"), "{what}: {}", executor.details());
         }
         if updated {
-            executor.update_values(cx, device_values.address()).unwrap();
+            executor.update_values(cx, stored.values()).unwrap();
         }
 
-        let bytes = executor.workspace_bytes(n);
-        let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
-        let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
-        let workspace_of = Workspace { address: workspace.address(), bytes };
-        let context = Context { workspace: workspace_of, counters: counters.address(), ..Context::clone(cx) };
-        let cx = &cx.device.call(&context).unwrap();
-        let dense = |address: Address, rows: usize, order: Order, value_type: DataType| DenseMatrix {
-            rows: rows as i64,
-            cols: n as i64,
-            ld: ld(order, rows) as i64,
-            values: address.offset(shift * value_type.size()),
-            value_type,
-            order,
-            writable: true,
-        };
-        let (alphas, betas) = ((alpha, alpha as f32), (beta, beta as f32));
-        let scalar = |pair: &(f64, f32)| match types.compute {
-            ComputeType::R64F => Address::new(&raw const pair.0),
-            _ => Address::new(&raw const pair.1),
-        };
-        let run = || -> Numbers {
-            let out = DeviceBuffer::from_slice(cx, &old.bytes).unwrap();
-            let b = dense(device_b.address(), cols, orders.0, types.x);
-            let c = dense(out.address(), rows, orders.1, types.y);
-            executor.execute(cx, scalar(&alphas), &b, scalar(&betas), &c).unwrap();
-            Numbers { value_type: types.y, bytes: all(&out) }
-        };
-        let found = run();
-        assert_eq!(found.bytes, run().bytes, "{what}");
-        assert!(all(&counters).iter().all(|&byte| byte == 0), "{what}");
+        let (on, given) = ((cx, &executor as &dyn SpmmExecutor, &problem), [&b.bytes[..], &old.bytes]);
+        let bytes = run_product(on, placement, (alpha, beta), given, (true, &what));
+        let found = Numbers { value_type: types.y, bytes };
 
         let eps = if types.compute == ComputeType::R64F { f64::EPSILON } else { f64::from(f32::EPSILON) };
         let (store, factor) = roundings(types);
@@ -327,12 +244,12 @@ impl SmatTestProduct {
             for col in 0..n {
                 let (mut sum, mut absolute) = (0.0, 0.0);
                 for at in pattern.range(row) {
-                    let from = shift + index(orders.0, ld(orders.0, cols), pattern.index(at), col);
+                    let from = placement.at(orders.0, cols, (pattern.index(at), col));
                     let term = values.get(at) * b.get(from);
                     sum += term;
                     absolute += term.abs();
                 }
-                let at = shift + index(orders.1, ld(orders.1, rows), row, col);
+                let at = placement.at(orders.1, rows, (row, col));
                 let got = found.get(at);
                 expected[at * size..(at + 1) * size]
                     .copy_from_slice(&found.bytes[at * size..(at + 1) * size]);

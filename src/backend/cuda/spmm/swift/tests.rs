@@ -5,7 +5,7 @@ use super::super::testing::{self, check_types, sample, TestProduct};
 use super::build::Sorted;
 use super::*;
 use crate::algorithm::Algorithm;
-use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::cuda::convert::testing::{all, context_of_device};
 use crate::backend::cuda::convert::Positions;
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::DeviceBuffer;
@@ -27,10 +27,6 @@ const PLAIN: TestProduct =
 fn check_all(matrix: &TestMatrix, products: impl IntoIterator<Item = TestProduct>) {
     let of_both = |product| [false, true].map(|deterministic| TestProduct { deterministic, ..product });
     check_types(matrix, &TYPES, products.into_iter().flat_map(of_both));
-}
-
-fn all<T: bytemuck::Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
-    buffer.read(0, buffer.len()).unwrap()
 }
 
 /// Asserts that the device makes the same arrays as the CPU. Rows of `matrix` are columns of op(A).

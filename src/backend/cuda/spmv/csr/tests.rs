@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::algorithm::Algorithm;
-use crate::backend::cuda::convert::testing::{context, context_of_device, typed};
+use crate::backend::cuda::convert::testing::{context, context_of_device, typed, WIDTHS};
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::{self, CudaMemory};
 use crate::backend::cuda::spmv::sell::product_tests::{bits, round, run, upload, Real};
@@ -20,9 +20,6 @@ use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F
 use crate::types::{Element, IndexBase, Operation, Reorder};
 use matrices::gallery::{self, Set};
 use testkit::Random;
-
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
 /// A matrix, whether its rows are even enough for form `rows`, and the origins of its 16-bit columns, if it
 /// can have them.

@@ -5,7 +5,7 @@ use bytemuck::Pod;
 
 use super::super::LayoutSpmv;
 use super::*;
-use crate::backend::cuda::convert::testing::{be_alone, context_of_device, typed};
+use crate::backend::cuda::convert::testing::{all, be_alone, context_of_device, typed, WIDTHS};
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
 use crate::backend::cuda::operand::Rows;
@@ -20,11 +20,8 @@ use crate::memory::Context;
 use crate::memory::Workspace;
 use crate::select::spmv::hot_sell::RULES;
 use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F64};
-use crate::types::{DataType, IndexType, Operation};
+use crate::types::{DataType, Operation};
 use testkit::Random;
-
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
 /// Demands that any matrix meets, with slices of few entries.
 const ANY: Demands = Demands { entries: 0, x_bytes: 0, share: 0.0, most: 100, rules: SMALL };
@@ -39,10 +36,6 @@ fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
     let bytes = bytes.read(0, bytes.len()).unwrap();
     bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
 }
-fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
-    buffer.read(0, buffer.len()).unwrap()
-}
-
 #[test]
 fn the_device_makes_what_the_cpu_makes() {
     let Some((device, cx)) = context_of_device() else { return };

@@ -1,47 +1,13 @@
 //! Tests against the CPU's layout, bit for bit. Skipped without a device.
 
 use super::*;
-use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::convert::testing::{all, context_of_device, Uploaded, WIDTHS};
 use crate::backend::cuda::device::DeviceCall;
 use crate::format::mask_block::tests::{ALL, SMALL, SMALL_FOURS};
 use crate::format::mask_block::WIDE;
 use crate::format::testing::TestMatrix;
-use crate::memory::Context;
 use crate::types::IndexType;
 use testkit::sequence;
-
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
-
-/// A matrix on the device.
-struct Uploaded {
-    rows: Rows,
-    _arrays: (DeviceBuffer<i64>, DeviceBuffer<i64>, DeviceBuffer<f64>),
-}
-
-impl Uploaded {
-    fn new(cx: &Context, matrix: &TestMatrix, widths: (IndexType, IndexType)) -> Self {
-        let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
-        let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
-        let values = DeviceBuffer::from_slice(cx, &matrix.values).unwrap();
-        let rows = Rows {
-            offsets: offsets.address(),
-            indices: indices.address(),
-            values: values.address(),
-            offset_type: widths.0,
-            index_type: widths.1,
-            base: matrix.base,
-            rows: matrix.offsets.len() as i64 - 1,
-            cols: matrix.cols as i64,
-            nnz: matrix.values.len() as i64,
-        };
-        Uploaded { rows, _arrays: (offsets, indices, values) }
-    }
-}
-
-fn all<T: bytemuck::Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
-    buffer.read(0, buffer.len()).unwrap()
-}
 
 /// Asserts that the device makes the CPU's layout; `longest` is the length of the longest row that the device
 /// is given.
@@ -53,7 +19,7 @@ fn same(
     widths: (IndexType, IndexType),
 ) {
     let expected = matrix.build(rules);
-    let uploaded = Uploaded::new(cx, matrix, widths);
+    let uploaded = Uploaded::of(cx, matrix, widths, matrix.values.clone());
     for origins in [None, Some(None)] {
         let kept = origins.is_some();
         let rows = &uploaded.rows;

@@ -4,7 +4,7 @@ use bytemuck::Pod;
 use half::f16;
 
 use super::*;
-use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::convert::testing::{context_of_device, Uploaded, WIDTHS};
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::Readback;
 use crate::format::warp_sell::tests::{grouped, WarpSellTestMatrix, FOURS, SMALL, THREES, TWOS};
@@ -12,9 +12,6 @@ use crate::format::warp_sell::WarpSell;
 use crate::format::warp_sell::ROWS;
 use crate::types::IndexType;
 use testkit::sequence;
-
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
 fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
     let bytes = bytes.read(0, bytes.len()).unwrap();
@@ -32,24 +29,12 @@ fn marks(cx: &DeviceCall<'_>, rows: &Rows) -> (DeviceBuffer<u8>, [usize; 2]) {
 
 fn same(cx: &DeviceCall<'_>, matrix: &WarpSellTestMatrix, rules: Rules, widths: (IndexType, IndexType)) {
     let expected = matrix.build(rules);
-    let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
-    let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
-    let values = DeviceBuffer::from_slice(cx, &matrix.values).unwrap();
-    let rows = Rows {
-        offsets: offsets.address(),
-        indices: indices.address(),
-        values: values.address(),
-        offset_type: widths.0,
-        index_type: widths.1,
-        base: matrix.base,
-        rows: matrix.offsets.len() as i64 - 1,
-        cols: matrix.cols as i64,
-        nnz: matrix.values.len() as i64,
-    };
+    let (shape, arrays) = ((matrix.base, matrix.cols), [&matrix.offsets[..], &matrix.indices]);
+    let rows = &Uploaded::new(cx, shape, arrays, widths, matrix.values.clone()).rows;
     for origins in [None, Some(None)] {
         let kept = origins.is_some();
-        let same = (rules.item_rows > 1 && rows.rows > 0).then(|| marks(cx, &rows).0);
-        let arrays = Arrays::build(cx, &rows, rules, same.as_ref(), DataType::R64F, origins).unwrap();
+        let same = (rules.item_rows > 1 && rows.rows > 0).then(|| marks(cx, rows).0);
+        let arrays = Arrays::build(cx, rows, rules, same.as_ref(), DataType::R64F, origins).unwrap();
         let found = WarpSell {
             row_count: arrays.rows as usize,
             rules,

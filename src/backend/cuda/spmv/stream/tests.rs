@@ -7,7 +7,7 @@ use num_complex::{Complex32, Complex64};
 
 use super::super::LayoutSpmv;
 use super::*;
-use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::cuda::convert::testing::{context_of_device, WIDTHS};
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::{self, DeviceBuffer, Fill};
 use crate::backend::cuda::operand::Operand;
@@ -138,9 +138,6 @@ fn store<V: Element>(
     });
     Stored { values, _arrays: buffers, matrix: SparseMatrix { arrays, writable: false, temporary: false } }
 }
-
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
 fn same<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(found: &DeviceBuffer<T>, expected: &[T], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");

@@ -6,56 +6,16 @@ use bytemuck::Pod;
 
 use super::super::number::count_windows;
 use super::*;
-use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::convert::testing::{all, context_of_device, Uploaded, WIDTHS};
 use crate::backend::cuda::device::DeviceCall;
+use crate::backend::cuda::spmm::window::tests::{for_samples, sample};
 use crate::format::masked_window::tests::all_rules;
 use crate::format::masked_window::SHAPE;
 use crate::format::sell::Origin;
 use crate::format::testing::TestMatrix;
 use crate::format::MaskedWindow;
-use crate::memory::{Allocator, Context, HostMemory};
+use crate::memory::{Allocator, HostMemory};
 use crate::types::{Element, IndexType};
-use testkit::sequence;
-
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
-
-/// A matrix on the device with values of type V.
-struct Uploaded<V: Pod> {
-    rows: Rows,
-    values: Vec<V>,
-    _arrays: (DeviceBuffer<i64>, DeviceBuffer<i64>, DeviceBuffer<V>),
-}
-
-impl<V: Pod> Uploaded<V> {
-    fn new(
-        cx: &Context,
-        matrix: &TestMatrix,
-        widths: (IndexType, IndexType),
-        value: impl Fn(f64) -> V,
-    ) -> Self {
-        let values: Vec<V> = matrix.values.iter().map(|&v| value(v)).collect();
-        let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
-        let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
-        let on_device = DeviceBuffer::from_slice(cx, &values).unwrap();
-        let rows = Rows {
-            offsets: offsets.address(),
-            indices: indices.address(),
-            values: on_device.address(),
-            offset_type: widths.0,
-            index_type: widths.1,
-            base: matrix.base,
-            rows: matrix.offsets.len() as i64 - 1,
-            cols: matrix.cols as i64,
-            nnz: matrix.values.len() as i64,
-        };
-        Uploaded { rows, values, _arrays: (offsets, indices, on_device) }
-    }
-}
-
-fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
-    buffer.read(0, buffer.len()).unwrap()
-}
 
 fn same_values<V: Pod + Element>(
     cx: &DeviceCall<'_>,
@@ -64,7 +24,8 @@ fn same_values<V: Pod + Element>(
     widths: (IndexType, IndexType),
     value: impl Fn(f64) -> V,
 ) {
-    let uploaded = Uploaded::new(cx, matrix, widths, value);
+    let values: Vec<V> = matrix.values.iter().map(|&v| value(v)).collect();
+    let uploaded = Uploaded::of(cx, matrix, widths, values);
     let origin = Origin { keep: true, positions: None };
     let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
     let expected =
@@ -107,36 +68,9 @@ fn same(cx: &DeviceCall<'_>, matrix: &TestMatrix, rules: Rules, widths: (IndexTy
     same_values::<f32>(cx, matrix, rules, widths, |v| v as f32);
 }
 
-/// Makes a matrix with some long and some empty rows, columns shared by neighbours, and many repeated entries
-/// if there are few columns.
-fn sample(base: i64, rows: usize, cols: usize) -> TestMatrix {
-    let mut next = sequence(rows as u64 + 1);
-    let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
-    TestMatrix::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
-}
-
 #[test]
 fn the_device_makes_what_the_cpu_makes() {
-    let Some((device, cx)) = context_of_device() else { return };
-    let cx = &device.call(&cx).unwrap();
-    for widths in WIDTHS {
-        for base in [0, 1] {
-            for rows in [0, 1, 7, 8, 17, 64, 65, 1000] {
-                for cols in [997, 40, 1 << 30] {
-                    let matrix = sample(base, rows, cols);
-                    for rules in all_rules() {
-                        same(cx, &matrix, rules, widths);
-                    }
-                }
-            }
-            let mut lengths = vec![3; 500];
-            (lengths[130], lengths[300], lengths[301]) = (9000, 400, 300);
-            let matrix = TestMatrix::new(base, 200_000, &lengths, |row, entry| row + entry * 17);
-            for rules in all_rules() {
-                same(cx, &matrix, rules, widths);
-            }
-        }
-    }
+    for_samples(|| all_rules().collect(), same);
 }
 
 /// Tests tiles whose rows are full.
@@ -158,7 +92,7 @@ fn the_device_counts_what_the_cpu_counts() {
     let cx = &device.call(&cx).unwrap();
     for cols in [997, 40] {
         let matrix = sample(0, 1000, cols);
-        let uploaded = Uploaded::new(cx, &matrix, WIDTHS[0], |v| v);
+        let uploaded = Uploaded::of(cx, &matrix, WIDTHS[0], matrix.values.clone());
         let found = count_windows(cx, &uploaded.rows, SHAPE).unwrap();
         crate::format::masked_window::tests::build(&matrix, |counts| {
             assert_eq!(*counts, found);
