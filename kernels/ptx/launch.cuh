@@ -22,6 +22,12 @@ __device__ __forceinline__ void wait_for_previous() {
 #endif
 }
 
+// First statement of a kernel that computes a product. The host launches such kernels early: the
+// launch overlaps with the end of the kernel before it, whose results are waited for here. The next
+// launch is not let begin earlier than that: its waiting blocks made products slower
+// (docs/algorithms/memory-and-streams.md).
+__device__ __forceinline__ void begin_product() { wait_for_previous(); }
+
 // Position of the block in the grid, read anew by each call: an index that is computed again after
 // a loop takes no register in the loop.
 __device__ __forceinline__ uint2 block_again() {

@@ -14,6 +14,7 @@
 // one thread each instead of a warp.
 
 #include "common/types.cuh"
+#include "ptx/launch.cuh"
 #include "ptx/loads.cuh"
 #include "ptx/warp.cuh"
 #include "spmm/join.cuh"
@@ -113,6 +114,7 @@ using namespace tarsia;
              int64_t filled, int64_t rows_of_block, const uint32_t *order, const X *b,             \
              int64_t b_row, int64_t b_col, Y *c, int64_t c_row, int64_t c_col, int64_t n,          \
              Scalar<Acc> alpha, Scalar<Acc> beta, int32_t conjugated) {                            \
+        begin_product();                                                                           \
         const csr::Matrix<A, J> a = {offsets, indices, values,        base,                        \
                                      rows,    filled,  rows_of_block, order};                      \
         csr::product<A, X, Y, Acc, J, COLUMNS>(a, {b, b_row, b_col}, {c, c_row, c_col}, n,         \

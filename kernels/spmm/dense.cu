@@ -1,6 +1,7 @@
 // SpMM `dense`, see spmm/dense.cuh. Kernels have tile sizes for few, some and many rows and
 // columns.
 
+#include "ptx/launch.cuh"
 #include "spmm/dense_parts.cuh"
 
 using namespace tarsia;
@@ -22,6 +23,7 @@ using namespace tarsia::dense;
 #define UNITS(name, T, X, Y, Acc, factors, BM, BN, BK, stages, WM, WN, blocks)                     \
     extern "C" __global__ void __launch_bounds__((BM / WM) * (BN / WN) * 32, blocks)               \
         name(Operands<T> in, Target<Y> out, Scalar<Acc> alpha) {                                   \
+        begin_product();                                                                           \
         by_matrix_units<T, Y, Acc, Factors::factors, BM, BN, BK, stages, WM, WN>(in, out, alpha);  \
     }
 KERNELS(halves, (f16), (spmm_dense_f16_small, small), (spmm_dense_f16_medium, medium),
@@ -44,6 +46,7 @@ KERNELS(f64, (), (spmm_dense_f64_small, small), (spmm_dense_f64_medium, medium),
 #define PARTS(name, columns, blocks)                                                               \
     extern "C" __global__ void __launch_bounds__(256, blocks)                                      \
         name(Operands<float> in, Target<float> out, Scalar<float> alpha) {                         \
+        begin_product();                                                                           \
         in_parts<columns>(in, out, alpha);                                                         \
     }
 KERNELS(parts, (), (spmm_dense_parts_small, small), (spmm_dense_parts_medium, medium),
@@ -53,6 +56,7 @@ KERNELS(parts, (), (spmm_dense_parts_small, small), (spmm_dense_parts_medium, me
 #define FMA(name, BM, BN, BK, stages, TM, TN, unroll, blocks)                                      \
     extern "C" __global__ void __launch_bounds__((BM / TM) * (BN / TN), blocks)                    \
         name(Operands<float> in, Target<float> out, Scalar<float> alpha) {                         \
+        begin_product();                                                                           \
         by_fma<BM, BN, BK, stages, TM, TN, unroll>(in, out, alpha);                                \
     }
 #define FMA_small 32, 32, 32, 4, 4, 4, 2, 6

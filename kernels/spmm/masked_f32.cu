@@ -1,5 +1,6 @@
 // SpMM `window` in fp32, see spmm/masked_f32.cuh.
 
+#include "ptx/launch.cuh"
 #include "spmm/masked_f32.cuh"
 
 using namespace tarsia;
@@ -13,6 +14,7 @@ using namespace tarsia::masked;
     extern "C" __global__ void __launch_bounds__(32, warps)                                        \
         name(Matrix matrix, DenseF32 dense, Scalar<float> alpha, Scalar<float> beta, Join joined,  \
              int32_t tiles) {                                                                      \
+        begin_product();                                                                           \
         run<Kind, columns, steps>(matrix, dense, alpha, beta, joined, tiles);                      \
     }
 #define MASKED_f32_8 InParts, 3, 32

@@ -1,5 +1,6 @@
 // SpMM `window` in doubles, see spmm/masked_f64.cuh.
 
+#include "ptx/launch.cuh"
 #include "spmm/masked_f64.cuh"
 
 using namespace tarsia;
@@ -13,6 +14,7 @@ using namespace tarsia::masked;
     extern "C" __global__ void __launch_bounds__(32 * WM * WN, blocks)                             \
         name(Matrix matrix, DenseF64 dense, Scalar<double> alpha, Scalar<double> beta,             \
              Join joined, int32_t tiles) {                                                         \
+        begin_product();                                                                           \
         multiply<V, H, columns, depth, WM, WN>(matrix, dense, alpha, beta, joined, tiles);         \
     }
 #define MASKED_16_8 32, 1, 1, 16

@@ -1,5 +1,6 @@
 // SpMM `row`, see spmm/row.cuh.
 
+#include "ptx/launch.cuh"
 #include "spmm/row.cuh"
 
 using namespace tarsia;
@@ -30,8 +31,11 @@ using namespace tarsia;
      : sizeof(X) == 8                    ? (sizeof(A) < 8 ? 28 : WARPS_OF_DOUBLES)                 \
                                          : 32)
 // A product without analysis reads nothing that the kernel before it (which makes the lists)
-// writes. But the kernel after it reads the lists, and waits only for this kernel to end: so this
-// one must not end before the one that makes the lists.
+// writes, so it does not wait at its beginning. But the kernel after it reads the lists, and waits
+// only for this kernel to end: so this one must not end before the one that makes the lists.
+#define BEGIN                                                                                      \
+    if (!(flags & 16))                                                                             \
+        begin_product();
 #define END_AFTER_PREVIOUS                                                                         \
     if ((flags & 16) && blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)                           \
         wait_for_previous();
@@ -56,6 +60,7 @@ using namespace tarsia;
 #define WIDE(name, A, X, Y, Acc, J, G, V, P, b_packs, warps)                                       \
     extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
+        BEGIN                                                                                      \
         row_wide<false, A, X, Y, Acc, J, G, V, P, b_packs>(                                        \
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
             {{c, c_row, c_col}, order}, n, alpha, beta, {partial, partial_stride}, flags, 0);      \
@@ -127,6 +132,7 @@ KERNELS(twins, (), (spmm_row_f64_32_twins_32, f64, 32), (spmm_row_f64_64_twins_3
 #define NARROW(name, J, V, L, A, X, Y, Acc)                                                        \
     extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
+        BEGIN                                                                                      \
         row_narrow<false, A, X, Y, Acc, J, L, V>(                                                  \
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
             {{c, c_row, c_col}, order}, n, alpha, beta, {partial, partial_stride}, flags, 0);      \

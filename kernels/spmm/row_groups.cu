@@ -1,6 +1,7 @@
 // SpMM `row` on aligned rows of B and C, see spmm/row_groups.cuh.
 
 #include "common/kernels.cuh"
+#include "ptx/launch.cuh"
 #include "spmm/row_groups.cuh"
 
 using namespace tarsia;
@@ -18,6 +19,7 @@ using namespace tarsia;
         name(const int32_t *indices, const A *values, int32_t base, GroupTasks tasks, const X *b,  \
              uint32_t b_packs, Y *c, int64_t c_row, int32_t n, Scalar<Acc> alpha,                  \
              Scalar<Acc> beta, Acc *partial, int64_t partial_stride, int32_t together) {           \
+        begin_product();                                                                           \
         row_groups<A, X, Y, Acc, G, int(16 / sizeof(X)), P>(indices, values, base, tasks, b,       \
                                                             b_packs, c, c_row, n, alpha, beta,     \
                                                             {partial, partial_stride}, together);  \

@@ -396,6 +396,7 @@ using namespace tarsia;
              const A *values, const uint16_t *narrow, const uint32_t *wide,                        \
              spmm::Dense<X, Y> dense, Scalar<Acc> alpha, Scalar<Acc> beta,                         \
              spmm::Join<Acc> joined) {                                                             \
+        begin_product();                                                                           \
         const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
         spmm::sell<K, E>(a, dense, alpha, beta, joined);                                           \
     }

@@ -1,5 +1,6 @@
 // SpMM `smat`, see spmm/smat.cuh.
 
+#include "ptx/launch.cuh"
 #include "spmm/smat.cuh"
 
 using namespace tarsia;
@@ -23,6 +24,7 @@ constexpr int BLOCKS = COLUMNS == 64 ? (sizeof(T) == 4 || by_columns ? 4 : 5)
     extern "C" __global__ void __launch_bounds__(32 * kWarps, BLOCKS<T, COLUMNS, by_columns>)      \
         name(Matrix matrix, Dense<T, Y> dense, Scalar<Sum<T>> alpha, Scalar<Sum<T>> beta,          \
              Join joined, int32_t tiles) {                                                         \
+        begin_product();                                                                           \
         product<T, Y, WIDTH, COLUMNS, STAGES<T, COLUMNS>, by_columns>(matrix, dense, alpha, beta,  \
                                                                       joined, tiles);              \
     }

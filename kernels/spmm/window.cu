@@ -1,5 +1,6 @@
 // SpMM `window`, see spmm/window.cuh.
 
+#include "ptx/launch.cuh"
 #include "spmm/window.cuh"
 
 using namespace tarsia;
@@ -15,6 +16,7 @@ using namespace tarsia::window;
     KERNEL_OF(DIRECT, name, H, columns, DIRECT_##H##_##columns, TYPES_##types)
 #define DIRECT(name, H, columns, U, blocks, T, X, Y, Acc)                                          \
     extern "C" __global__ void __launch_bounds__(256, blocks) name(PARAMETERS(T, Y)) {             \
+        begin_product();                                                                           \
         direct<T, Y, H, columns / 32, U>(matrix, dense, alpha, beta, joined, sharing);             \
     }
 #define DIRECT_8_32 2, 4
@@ -40,6 +42,7 @@ KERNELS(direct, (bf16f32), (spmm_window_bf16f32_direct8_32, 8, 32),
     KERNEL_OF(STAGED, name, H, columns, STAGED_PARTS_##H##_##columns, TYPES_##types)
 #define STAGED(name, H, columns, stages, WN, R, blocks, T, X, Y, Acc)                              \
     extern "C" __global__ void __launch_bounds__(2 * H / R * WN, blocks) name(PARAMETERS(T, Y)) {  \
+        begin_product();                                                                           \
         staged<T, Y, H, columns, stages, WN, R>(matrix, dense, alpha, beta, joined);               \
     }
 // Compute capability 8.0 has shared memory for 8 of the small blocks.

@@ -1,6 +1,7 @@
 // SpMV `csr`: y = alpha · A · x + beta · y on rows of A as they are stored, in one launch, without
 // analysis. balanced.cuh and rows.cuh have the two forms.
 
+#include "ptx/launch.cuh"
 #include "spmv/balanced.cuh"
 #include "spmv/narrow.cuh"
 #include "spmv/rows.cuh"
@@ -24,6 +25,7 @@ using namespace tarsia;
         name(int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,       \
              const X *x, Y *y, const Y *old, const uint32_t *rows_of, Scalar<Acc> alpha,           \
              Scalar<Acc> beta, int32_t base, int32_t stream, int32_t lanes_log2) {                 \
+        begin_product();                                                                           \
         const auto a = spmv::csr(rows, nnz, offsets, indices, values, base,                        \
                                  stream_policy(stream != 0), rows_of);                             \
         spmv::rows(a, x, Target<Y>{y, old}, alpha.get(), beta.get(), lanes_log2);                  \
@@ -69,6 +71,7 @@ KERNELS(rows_16, (c64), (spmv_csr_rows_16_c64_32, 32), (spmv_csr_rows_16_c64_64,
              const X *x, Y *y, const Y *old, const uint32_t *rows_of, Scalar<Acc> alpha,           \
              Scalar<Acc> beta, int32_t base, int32_t stream, int64_t share, int64_t overhang,      \
              const spmv::Place *places, Acc *parts, uint32_t *arrivals) {                          \
+        begin_product();                                                                           \
         const auto a = spmv::csr(rows, nnz, offsets, indices, values, base,                        \
                                  stream_policy(stream != 0), rows_of);                             \
         spmv::balanced(a, x, Target<Y>{y, old}, alpha.get(), beta.get(),                           \

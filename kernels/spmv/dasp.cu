@@ -1,5 +1,6 @@
 // SpMV `dasp`: y = alpha · op(A) · x + beta · y in one launch; see spmv/dasp.cuh.
 
+#include "ptx/launch.cuh"
 #include "spmv/dasp.cuh"
 
 namespace tarsia::dasp {
@@ -21,6 +22,7 @@ using namespace tarsia;
     extern "C" __global__ void __launch_bounds__(dasp::THREADS, dasp::RESIDENT<Acc>)               \
         name(const __grid_constant__ dasp::Layout<A> layout, const X *x, Y *y, Scalar<Acc> alpha,  \
              Scalar<Acc> beta, Acc *parts, uint32_t *arrivals) {                                   \
+        begin_product();                                                                           \
         const dasp::Product<A, X, Y, Acc> product = {                                              \
             layout, x, y, alpha, beta, stream_policy(layout.stream != 0), parts, arrivals};        \
         if (is_zero(alpha.get())) {                                                                \

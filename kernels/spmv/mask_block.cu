@@ -15,6 +15,7 @@
 
 #include "format/mask_block.cuh"
 #include "ptx/copies.cuh"
+#include "ptx/launch.cuh"
 #include "ptx/loads.cuh"
 #include "ptx/predicated.cuh"
 #include "spmv/dot.cuh"
@@ -366,6 +367,7 @@ using namespace tarsia;
              const spmv::Masks<rows_of_block>::Type *masks, const A *values,                       \
              const uint16_t *narrow, const uint32_t *wide, const X *x, Y *y, Scalar<Acc> alpha,    \
              Scalar<Acc> beta, int32_t shares_log2, Acc *sums, uint32_t *arrivals) {               \
+        begin_product();                                                                           \
         const spmv::MaskBlock<rows_of_block, A> a = {                                              \
             rows, cols, shares, heads, head, parts, masks, values, narrow, wide, shares_log2};     \
         spmv::mask_block(a, x, y, alpha, beta, sums, arrivals);                                    \

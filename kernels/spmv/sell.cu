@@ -8,6 +8,7 @@
 // (docs/algorithms/sell.md).
 
 #include "common/slots.cuh"
+#include "ptx/launch.cuh"
 #include "spmv/sell.cuh"
 
 namespace tarsia::spmv {
@@ -239,6 +240,7 @@ using namespace tarsia;
         name(int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,    \
              const A *values, const uint16_t *narrow, const uint32_t *wide, const X *x, Y *y,      \
              const Y *old, Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {                 \
+        begin_product();                                                                           \
         const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
         spmv::sell<GROUP, ITEM_ROWS>(a, x, Target<Y>{y, old}, alpha, beta, slots);                 \
     }
@@ -286,6 +288,7 @@ KERNELS(product, (ones_bf16f32), (spmv_sell_2_1_ones_bf16f32, 2, 1),
         name(int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,    \
              const A *values, const uint16_t *narrow, const uint32_t *wide, const X *x, Y *y,      \
              const Y *old, Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {                 \
+        begin_product();                                                                           \
         const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
         spmv::sell_pairs<2>(a, x, Target<Y>{y, old}, alpha, beta, slots);                          \
     }

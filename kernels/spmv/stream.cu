@@ -1,6 +1,7 @@
 // SpMV `stream`: y = alpha · A · x + beta · y on tiles of equally many nonzeros, in one launch, or
 // two if more rows are split than there are counters.
 
+#include "ptx/launch.cuh"
 #include "spmv/stream.cuh"
 
 using namespace tarsia;
@@ -19,6 +20,7 @@ using namespace tarsia;
              const uint16_t *highs, const A *values, const stream::Split *splits, const X *x,      \
              Y *y, Scalar<Acc> alpha, Scalar<Acc> beta, int32_t has_entries, int32_t evict_first,  \
              Acc *parts, uint32_t *arrivals) {                                                     \
+        begin_product();                                                                           \
         const stream::Matrix<A> a = {rows,                                                         \
                                      tile_count,                                                   \
                                      last_slots,                                                   \

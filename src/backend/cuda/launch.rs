@@ -3,10 +3,12 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::fmt::Display;
+use std::sync::OnceLock;
 
 pub use super::driver::LaunchAttribute;
 use super::driver::{self, check, Raw};
 use super::libcuda;
+use super::timing::driver_version;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
@@ -97,8 +99,8 @@ impl Argument {
 
 impl LaunchAttribute {
     /// Blocks may begin while the preceding kernel of the stream ends: the kernel must wait
-    /// (griddepcontrol.wait) before it reads what others wrote. Only for kernels that are
-    /// [`Kernel::is_of_90`].
+    /// (griddepcontrol.wait) before it reads what others wrote. Only for kernels that
+    /// [can](Kernel::can_begin_early).
     pub const EARLY: Self = Self::new(6, 1);
     /// All blocks run at the same time; an error if they do not fit.
     pub const COOPERATIVE: Self = Self::new(2, 1);
@@ -136,11 +138,19 @@ impl Kernel {
         Ok(Kernel { function, parameters, compiled_for })
     }
 
-    /// Returns whether the kernel can have blocks in clusters and can begin before the preceding kernel of
-    /// its stream ends: true if it was compiled for compute capability 9.0 or newer, which the device then
-    /// has.
+    /// Returns whether the kernel can have blocks in clusters: true if it was compiled for compute capability
+    /// 9.0 or newer, which the device then has.
     pub fn is_of_90(&self) -> bool {
         self.compiled_for >= 90
+    }
+
+    /// Returns whether the kernel can begin before the preceding kernel of its stream ends, in captures, too:
+    /// true if it [`is_of_90`](Self::is_of_90) and the driver is of CUDA 12.3, the first whose graphs have
+    /// such edges, or newer.
+    pub fn can_begin_early(&self) -> bool {
+        const GRAPHS_HAVE_EARLY_EDGES: i32 = 12_030;
+        static DRIVER: OnceLock<i32> = OnceLock::new();
+        self.is_of_90() && *DRIVER.get_or_init(|| driver_version().unwrap_or(0)) >= GRAPHS_HAVE_EARLY_EDGES
     }
 
     /// Enqueues the kernel: `grid` blocks of `block` threads with `shared` bytes of dynamic shared memory.
@@ -311,15 +321,29 @@ macro_rules! launch_with {
 }
 pub(super) use launch_with;
 
-/// Launches like [`launch`], without shared memory, and [`LaunchAttribute::EARLY`] where `$early`.
+/// Launches like [`launch`], and with [`LaunchAttribute::EARLY`] where `$early`; the grid is a pair.
 macro_rules! launch_early {
-    ($early:expr, $kernel:expr, $grid:expr, $block:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
+    ($early:expr, $kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
         use $crate::backend::cuda::launch::{launch_with, LaunchAttribute};
-        launch_with!([LaunchAttribute::EARLY][..usize::from($early)], $kernel, $grid, $block, 0, $stream;
+        launch_with!([LaunchAttribute::EARLY][..usize::from($early)], $kernel, $grid, $block, $shared, $stream;
             $($argument),*)
     }};
 }
 pub(super) use launch_early;
+
+/// Launches like [`launch`] a kernel that computes a product, early where it can be: such kernels begin with
+/// `begin_product` (kernels/ptx/launch.cuh), which waits for the preceding kernel of the stream. What a
+/// launch costs is then hidden behind the end of that kernel.
+macro_rules! launch_product {
+    ($kernel:expr, ($x:expr, $y:expr), $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
+        $crate::backend::cuda::launch::launch_early!(
+            $kernel.can_begin_early(), $kernel, ($x, $y), $block, $shared, $stream; $($argument),*)
+    };
+    ($kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
+        launch_product!($kernel, ($grid, 1), $block, $shared, $stream; $($argument),*)
+    };
+}
+pub(super) use launch_product;
 
 /// Sequence of kernels on a stream that are independent of each other but depend on all work before the
 /// first. Each begins when the last block of the preceding kernel has begun, and ends after it, so that work
@@ -331,7 +355,7 @@ pub struct Overlap {
 }
 
 impl Overlap {
-    /// Begins an empty sequence. Without `is_possible` ([`Kernel::is_of_90`]) the kernels run one after
+    /// Begins an empty sequence. Without `is_possible` ([`Kernel::can_begin_early`]) the kernels run one after
     /// another.
     pub fn new(is_possible: bool) -> Self {
         Overlap { is_possible, has_begun: Cell::new(false) }

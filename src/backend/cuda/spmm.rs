@@ -30,7 +30,7 @@ use self::analysis::{Analysis, InspectedRows, SharedResults};
 use self::schedule::Schedule;
 use self::window::{DenseTiles, MaskedTiles, WindowSpmm};
 use super::device::{Device, DeviceCall};
-use super::launch::{blocks_of_grid, launch, launch_early, Kernel};
+use super::launch::{blocks_of_grid, launch, launch_early, launch_product, Kernel};
 use super::memory::{filled, filled_members};
 use super::module::kinds::{kernel_kinds, Kind};
 use super::operand::Operand;
@@ -522,7 +522,7 @@ impl RowSpmm {
                 // SAFETY: as below; rows of B and C are aligned to 16 bytes, and 32 bits can number the
                 // packs of B.
                 unsafe {
-                    launch!(kernel, (blocks, grid_y), ROW_THREADS, 0, cx.stream;
+                    launch_product!(kernel, (blocks, grid_y), ROW_THREADS, 0, cx.stream;
                         rows.indices, rows.values, rows.base as i32, tasks, b_part, b_packs, c_part, c_strides.row,
                         step.columns as i32, alpha, beta, partial, columns, step.together as i32)?;
                 }
@@ -530,10 +530,10 @@ impl RowSpmm {
                 continue;
             }
             // First the rows in lists that were made without analysis, then the runs, which need no lists.
-            let mut kernels = vec![(kernel, grid.0, flags, false)];
+            let mut kernels = vec![(kernel, grid.0, flags, kernel.can_begin_early())];
             if let (Some(lists), blocks @ 1..) = (&self.kernels.lists, self.schedule.list_blocks()) {
                 let of_lists = lists.of(step.kernel);
-                let (blocks, are_early) = ((blocks << step.together) as u32, of_lists.is_of_90());
+                let (blocks, are_early) = ((blocks << step.together) as u32, of_lists.can_begin_early());
                 // The kernel that makes the lists immediately precedes the first step only. Later steps wait
                 // as usual for the preceding kernel, which may not support early launches.
                 let early = are_early && begin + first == 0;
@@ -544,7 +544,7 @@ impl RowSpmm {
                 // a caller without one promises it; the workspace is large enough, and the handle lends its
                 // counters to one call at a time.
                 unsafe {
-                    launch_early!(early, kernel, (blocks, grid.1), ROW_THREADS, cx.stream;
+                    launch_early!(early, kernel, (blocks, grid.1), ROW_THREADS, 0, cx.stream;
                         row_offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
                         c_part, c_strides.row, c_strides.col, self.order.address(), step.columns as i64, alpha, beta, partial,
                         columns, flags)?;

@@ -255,10 +255,10 @@ impl Kernels {
         self.value
     }
 
-    /// Returns whether the kernels can use thread block clusters and begin early ([`Kernel::is_of_90`]). The
+    /// Returns whether the kernels can use thread block clusters and begin early ([`Kernel::can_begin_early`]). The
     /// context must be current.
     pub fn are_of_90(&self) -> Result<bool> {
-        Ok(self.get(Name::Products)?.is_of_90())
+        Ok(self.get(Name::Products)?.can_begin_early())
     }
 
     /// Returns a kernel, loaded if necessary and with the shared memory that its launches need allowed. The

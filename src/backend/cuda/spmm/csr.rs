@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::analysis::{Analysis, InspectedRows};
 use super::{Offsets, Strides};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch_product, Kernel};
 use crate::backend::cuda::memory::{filled, filled_members};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Operand;
@@ -92,7 +92,7 @@ impl SpmmExecutor for CsrSpmm {
         // SAFETY: the operands are as their descriptors say, the pattern was checked by analysis, and the
         // order has each row of C once.
         unsafe {
-            launch!(kernel, blocks, THREADS, 0, cx.stream;
+            launch_product!(kernel, blocks, THREADS, 0, cx.stream;
                 offsets, rows.indices, rows.values, rows.base, rows.rows, self.filled, of_block,
                 self.order.address(), b.values, from.row, from.col, c.values, to.row, to.col, n as i64,
                 alpha, beta, i32::from(conjugated))

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::analysis::Analysis;
 use super::{copy_b, lines, product, Strides};
 use crate::backend::cuda::device::{Device, DeviceCall};
-use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch_product, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalars;
@@ -196,7 +196,7 @@ impl SpmmExecutor for SellSpmm {
             let blocks = (slices as u64).div_ceil(WARPS) as u32;
             // SAFETY: as below; SpMV's kernel takes these slices, and the counters as its slots.
             return unsafe {
-                launch!(self.single, blocks, BLOCK, 0, cx.stream;
+                launch_product!(self.single, blocks, BLOCK, 0, cx.stream;
                     slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
                     wide.address(), b_at, c.values, old.values, alpha, beta, cx.counters)
             };
@@ -243,7 +243,7 @@ impl SpmmExecutor for SellSpmm {
             // aligned and padded for the loads of lanes; the workspace holds the sums of these tiles' split
             // rows, and the handle lends its counters to one call at a time.
             unsafe {
-                launch!(self.kernels[shape.elements], (blocks, tiles), BLOCK, 0, cx.stream;
+                launch_product!(self.kernels[shape.elements], (blocks, tiles), BLOCK, 0, cx.stream;
                     slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
                     wide.address(), dense, alpha, beta, join)?;
             }

@@ -15,7 +15,7 @@ use super::packing::{is_wide, Packed, Packing};
 use super::{lines, product, Strides};
 use crate::backend::cuda::convert::Origins;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch_product, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
@@ -278,7 +278,7 @@ impl SpmmExecutor for SmatSpmm {
             // SAFETY: the operands are as their descriptors say, the layout is complete, and the workspace is
             // large enough for the pieces of these tiles.
             unsafe {
-                launch!(form.kernel, (grid.0, grid.1), WARPS as u32 * 32, form.shared, cx.stream;
+                launch_product!(form.kernel, (grid.0, grid.1), WARPS as u32 * 32, form.shared, cx.stream;
                     matrix, dense, alpha, beta, join, together as i32)?;
             }
         }

@@ -19,7 +19,7 @@ use super::analysis::{reorder_of, Analysis, SharedResults};
 use super::packing::{is_wide, Packing};
 use super::{finish_columns, lines, product};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{launch_product, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::result_name;
@@ -186,7 +186,7 @@ impl<T: Tiles> SpmmExecutor for WindowSpmm<T> {
             // SAFETY: the operands are as their descriptors say, the layout is complete, and the workspace is
             // large enough for the pieces of these tiles.
             unsafe {
-                launch!(form.kernel, (blocks, deep), form.threads, form.shared, cx.stream;
+                launch_product!(form.kernel, (blocks, deep), form.threads, form.shared, cx.stream;
                     matrix, dense, alpha, beta, join, last)?;
             }
         }

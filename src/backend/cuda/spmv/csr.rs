@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use self::narrow::NarrowColumns;
 use super::inspection::{self, InspectedMatrix};
 use crate::backend::cuda::device::{Device, DeviceCall};
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{launch, launch_product, Kernel};
 use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows, Widths};
@@ -107,7 +107,7 @@ impl Launch {
             // until the stream has run the kernel; the plan has checked that x
             // and y fit and do not overlap.
             Form::Rows { lanes_log2, blocks } => unsafe {
-                launch!(self.kernel, blocks, THREADS, 0, cx.stream;
+                launch_product!(self.kernel, blocks, THREADS, 0, cx.stream;
                     rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, old.values, of_rows,
                     alpha, beta, base, stream, lanes_log2)
             },
@@ -115,7 +115,7 @@ impl Launch {
             // lends it and its counters to one call at a time, and there are at
             // most as many blocks as counters.
             Form::Balanced { share, overhang, blocks } => unsafe {
-                launch!(self.kernel, blocks, THREADS, 0, cx.stream;
+                launch_product!(self.kernel, blocks, THREADS, 0, cx.stream;
                     rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, old.values, of_rows,
                     alpha, beta, base, stream, share, overhang, self.places,
                     cx.workspace.address, cx.counters)

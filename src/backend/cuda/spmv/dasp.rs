@@ -11,7 +11,7 @@ use self::build::DeviceDasp;
 use super::inspection::{self, InspectedMatrix};
 use super::SpmvLayout;
 use crate::backend::cuda::device::{Device, DeviceCall};
-use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel, Parameter};
+use crate::backend::cuda::launch::{blocks_of_grid, launch_product, Kernel, Parameter};
 use crate::backend::cuda::memory::{self, Fill};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::Scalar;
@@ -180,7 +180,7 @@ impl SpmvLayout for DaspSpmv {
         // lends with its counters to one call at a time, and no more counters are
         // used than there are.
         unsafe {
-            launch!(self.kernel, grid, THREADS, 0, cx.stream;
+            launch_product!(self.kernel, grid, THREADS, 0, cx.stream;
                 self.layout, x.values, y.values, alpha, beta, cx.workspace.address, cx.counters)
         }
     }

@@ -8,7 +8,7 @@ use super::SpmvLayout;
 use crate::backend::cuda::convert::device_wide::starts;
 use crate::backend::cuda::convert::{bits_of_values, Origins};
 use crate::backend::cuda::device::DeviceCall;
-use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, launch_product, Kernel};
 use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{self, filled, filled_members, DeviceBuffer, Numbers};
 use crate::backend::cuda::module::kinds::kernel_kinds;
@@ -359,7 +359,7 @@ impl SpmvLayout for MaskBlockSpmv {
         // has been checked, and the handle lends it and its counters, one for each split slab, to one call at a
         // time.
         unsafe {
-            launch!(self.kernel, self.grid, THREADS, 0, cx.stream;
+            launch_product!(self.kernel, self.grid, THREADS, 0, cx.stream;
                 *rows, *cols, (heads.len() - parts.len()) as i64, heads.len() as i64, heads.address(), parts.address(), masks.address(), values.address(),
                 narrow.address(), wide.address(), x.values, y.values, alpha, beta, self.arrays.shares_log2 as i32,
                 cx.workspace.address, cx.counters)

@@ -8,7 +8,7 @@ use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::values::{self, Gather};
 use crate::backend::cuda::convert::{bits_of_values, origins_address, Origins};
 use crate::backend::cuda::device::{Device, DeviceCall};
-use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, launch_product, Kernel};
 use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer, Numbers, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
@@ -469,7 +469,7 @@ impl SpmvLayout for SellSpmv {
         // sizes until the stream has run the kernel, and the plan promises that they do not overlap; the
         // handle lends its counters, which have a slot for each block of a split row, to one call at a time.
         unsafe {
-            launch!(self.launch.kernel, blocks, THREADS, 0, cx.stream;
+            launch_product!(self.launch.kernel, blocks, THREADS, 0, cx.stream;
                 slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
                 wide.address(), x.values, y.values, old.values, alpha, beta, cx.counters)
         }

@@ -9,7 +9,7 @@ use super::inspection::{self, InspectedMatrix};
 use super::SpmvLayout;
 use crate::backend::cuda::convert::stream::DeviceStream;
 use crate::backend::cuda::device::DeviceCall;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{launch, launch_product, Kernel};
 use crate::backend::cuda::memory::filled;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::Scalar;
@@ -87,7 +87,7 @@ impl SpmvLayout for StreamSpmv {
         // checked, the handle lends it and its counters to one call at a time, and there are no more
         // split rows than counters, or no counters.
         unsafe {
-            launch!(self.kernel, grid, THREADS, 0, cx.stream;
+            launch_product!(self.kernel, grid, THREADS, 0, cx.stream;
                 a.rows, tiles as u32, last_slots as u32, a.tiles.address(), a.ends.address(), a.voids.address(),
                 a.lows.address(), a.highs.address(), a.values.address(), a.splits.address(),
                 x.values, y.values, alpha, beta,

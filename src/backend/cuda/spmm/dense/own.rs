@@ -3,7 +3,7 @@
 use super::packs::Packs;
 use super::DenseOperand;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch_product, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::Scalar;
@@ -168,7 +168,7 @@ impl Own {
         let shared = tile.shared(self.types.a.size());
         // SAFETY: the operands are as described, B has rows of whole packs, and there is room for each part.
         unsafe {
-            launch!(kernels[plan.size], (blocks, plan.parts as u32), tile.threads, shared, cx.stream;
+            launch_product!(kernels[plan.size], (blocks, plan.parts as u32), tile.threads, shared, cx.stream;
                 operands, target, alpha)
         }
     }
