@@ -19,6 +19,7 @@
 #include "common/grid.cuh"
 #include "common/search.cuh"
 #include "common/types.cuh"
+#include "ptx/launch.cuh"
 
 namespace tarsia::spgemm {
 
@@ -167,18 +168,16 @@ template <class At> __device__ __forceinline__ void set_bit(uint32_t *words, At 
     set_bits(words + (at >> 5), 1u << (at & 31));
 }
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // Overlap of the kernels of one phase, which take rows of different bins: they are independent of
 // each other but need everything before the phase. Each lets the next kernel begin when all its
-// blocks have begun, and ends after the previous one, so that what follows the last kernel follows
-// all of them. (`Overlap` in src/backend/cuda/spgemm.)
-__device__ __forceinline__ void let_next_begin() {
-    asm volatile("griddepcontrol.launch_dependents;");
-}
+// blocks have begun (let_next_begin), and ends after the previous one, so that what follows the
+// last kernel follows all of them. (`Overlap` in src/backend/cuda/launch.rs.)
 __device__ __forceinline__ void end_after_previous() {
     if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)
-        asm volatile("griddepcontrol.wait;" ::: "memory");
+        wait_for_previous();
 }
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // Number of blocks that take one row of the product together: those of a cluster if the launch has
 // clusters (compute capability 9.0), otherwise one. Call it once and keep the result: if the
 // compiler cannot see that a branch is uniform, it may split the lanes of a warp at a barrier.
@@ -199,8 +198,6 @@ __device__ __forceinline__ int64_t of_block(const int64_t *mine, int rank) {
     return *static_cast<const volatile int64_t *>(__cluster_map_shared_rank(mine, rank));
 }
 #else
-__device__ __forceinline__ void let_next_begin() {}
-__device__ __forceinline__ void end_after_previous() {}
 __device__ __forceinline__ int cluster_blocks() { return 1; }
 __device__ __forceinline__ int cluster_rank() { return 0; }
 __device__ __forceinline__ void cluster_barrier() { __syncthreads(); }

@@ -316,8 +316,9 @@ constexpr int64_t ALONE_SHARE = 4096;
 // Properties of rows besides their products. `spans` may be NULL; so may `groups` and `slides`, if
 // each row is by itself. `left` holds the offsets of the left factor if rows with one entry are
 // handled apart. A warp takes a row by itself if it has up to `alone_work` products or, if `totals`
-// is not NULL, up to its share of the total there. (`Facts` in src/backend/cuda/spgemm.)
-struct Facts {
+// is not NULL, up to its share of the total there. (`RowStatistics` in
+// src/backend/cuda/spgemm/bins.rs.)
+struct RowStatistics {
     const int64_t *products;
     const int64_t *lows;
     const int64_t *spans;
@@ -330,18 +331,18 @@ struct Facts {
     Ints left;
     Cut cut;
 
-    // Returns the facts with `alone_work` computed from the totals, once per thread for all of its
-    // rows.
-    __device__ __forceinline__ Facts shared_out() const {
-        Facts facts = *this;
+    // Returns the statistics with `alone_work` computed from the totals, once per thread for all of
+    // its rows.
+    __device__ __forceinline__ RowStatistics shared_out() const {
+        RowStatistics statistics = *this;
         if (totals != nullptr) {
             // Sums of low and high halves; larger totals are rejected later.
             const unsigned long long high = min(totals[1], 1ull << 30);
-            facts.alone_work =
+            statistics.alone_work =
                 max(alone_work, static_cast<int64_t>((high << 32) + totals[0]) / ALONE_SHARE);
-            facts.totals = nullptr;
+            statistics.totals = nullptr;
         }
-        return facts;
+        return statistics;
     }
 
     // Number of entries of the left factor's row, or 0 if that is not known.
@@ -380,55 +381,56 @@ constexpr int64_t DENSE_ALWAYS = 16, DENSE_RANGE = 4;
 constexpr int64_t SCALED_SHORT = 64;
 
 // Returns the number of windows of a wide row, 0 for other rows.
-__device__ __forceinline__ int64_t dense_windows(const Facts &facts, int64_t row) {
-    if (facts.spans == nullptr || !facts.wide || facts.has_shifted_pattern(row) ||
-        facts.is_scaled_row(row))
+__device__ __forceinline__ int64_t dense_windows(const RowStatistics &statistics, int64_t row) {
+    if (statistics.spans == nullptr || !statistics.wide || statistics.has_shifted_pattern(row) ||
+        statistics.is_scaled_row(row))
         return 0;
-    const int64_t span = facts.spans[row], work = facts.products[row];
-    const bool alone =
-        span > GROUP_SPAN || work > facts.group_work || facts.factors(row) > GROUP_ALONE ||
-        (work > facts.alone_work && (facts.groups == nullptr || facts.groups[row] == 1));
+    const int64_t span = statistics.spans[row], work = statistics.products[row];
+    const bool alone = span > GROUP_SPAN || work > statistics.group_work ||
+                       statistics.factors(row) > GROUP_ALONE ||
+                       (work > statistics.alone_work &&
+                        (statistics.groups == nullptr || statistics.groups[row] == 1));
     if (span == 0 || (alone ? work * DENSE_RANGE < span : work < DENSE_ALWAYS * span))
         return 0;
-    const int64_t low = facts.lows[row];
+    const int64_t low = statistics.lows[row];
     return (low + span - 1) / DENSE_WINDOW - low / DENSE_WINDOW + 1;
 }
 
 // Returns the bin of a row, or −1 if the row has no products, if the first row of its group or
 // slide stands for it, or if its number of entries is known without counting.
-__device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, const int64_t *offsets,
-                                      int64_t row, int64_t windows) {
-    const int64_t work = facts.products[row];
+__device__ __forceinline__ int bin_of(const Bins &bins, const RowStatistics &statistics,
+                                      const int64_t *offsets, int64_t row, int64_t windows) {
+    const int64_t work = statistics.products[row];
     if (work == 0)
         return -1;
     if (work <= bins.tiny)
         return TABLE;
-    if (facts.is_scaled_row(row))
+    if (statistics.is_scaled_row(row))
         return offsets == nullptr ? -1 : SCALED_ROW + (work > SCALED_SHORT);
     if (windows > 0)
         return DENSE_WINDOWS;
     const int64_t entries = offsets != nullptr ? offsets[row + 1] - offsets[row] : work;
-    const bool slides = facts.has_shifted_pattern(row);
-    if (slides && offsets == nullptr && facts.slides[row] == 0)
+    const bool slides = statistics.has_shifted_pattern(row);
+    if (slides && offsets == nullptr && statistics.slides[row] == 0)
         return -1;
     if (slides && offsets != nullptr) {
 #pragma unroll
         for (int bin = 0; bin < 5; ++bin) {
             if (bin < bins.slides && entries <= bins.slide_limits[bin])
-                return facts.slides[row] != 0 ? SHIFTED_PATTERN + bin : -1;
+                return statistics.slides[row] != 0 ? SHIFTED_PATTERN + bin : -1;
         }
     }
-    const int64_t span = facts.spans != nullptr && !slides ? facts.spans[row] : 0;
-    if (span > 0 && span <= GROUP_SPAN && work <= facts.group_work) {
+    const int64_t span = statistics.spans != nullptr && !slides ? statistics.spans[row] : 0;
+    if (span > 0 && span <= GROUP_SPAN && work <= statistics.group_work) {
         int64_t first = row;
         int rows = 1;
-        if (facts.groups != nullptr) {
-            while (facts.groups[first] == 0)
+        if (statistics.groups != nullptr) {
+            while (statistics.groups[first] == 0)
                 --first;
-            rows = facts.groups[first];
+            rows = statistics.groups[first];
         }
         const bool is_group =
-            rows > 1 || (facts.factors(row) <= GROUP_ALONE && work <= facts.alone_work);
+            rows > 1 || (statistics.factors(row) <= GROUP_ALONE && work <= statistics.alone_work);
         int64_t size = span;
         if (bins.value > 0) {
             const int passes = (rows + GROUP_ROWS - 1) / GROUP_ROWS;
@@ -443,9 +445,9 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
                 return first == row ? SAME_PATTERN + bin : -1;
         }
     }
-    if (work <= min(bins.few, facts.alone_work)) {
+    if (work <= min(bins.few, statistics.alone_work)) {
         // A row of many factors goes to a bin with more lanes, as long as there are larger bins.
-        const int64_t size = max(entries, FACTOR_ENTRIES * facts.factors(row));
+        const int64_t size = max(entries, FACTOR_ENTRIES * statistics.factors(row));
 #pragma unroll
         for (int bin = 0; bin < 6; ++bin) {
             const bool fits =
@@ -469,9 +471,9 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
 // counts[bin] += number of rows of the bin; counts[ROW_BINS] += number of windows of wide rows,
 // times the parts of each.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_count_bins(Bins bins, Facts given, const int64_t *offsets, int64_t rows,
+    spgemm_count_bins(Bins bins, RowStatistics given, const int64_t *offsets, int64_t rows,
                       unsigned long long *counts) {
-    const Facts facts = given.shared_out();
+    const RowStatistics statistics = given.shared_out();
     // 32 bits, for which shared memory has native atomics.
     __shared__ unsigned mine[ROW_BINS];
     __shared__ unsigned long long parts[32];
@@ -480,11 +482,11 @@ extern "C" __global__ void __launch_bounds__(256)
     __syncthreads();
     unsigned long long windows = 0;
     for (int64_t row = first_item(); row < rows; row += grid_stride()) {
-        const int64_t own = dense_windows(facts, row);
-        const int bin = bin_of(bins, facts, offsets, row, own);
+        const int64_t own = dense_windows(statistics, row);
+        const int bin = bin_of(bins, statistics, offsets, row, own);
         if (bin >= 0)
             atomicAdd(mine + bin, 1u);
-        windows += own * facts.cut.parts(facts.factors(row));
+        windows += own * statistics.cut.parts(statistics.factors(row));
     }
     unsigned long long all;
     block_sums(windows, parts, all);
@@ -500,10 +502,10 @@ extern "C" __global__ void __launch_bounds__(256)
 // become the same as after spgemm_count_bins. The order inside a bin is that in which blocks
 // arrive; results do not depend on it.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_fill_bins(Bins bins, Facts given, const int64_t *offsets, int64_t rows,
+    spgemm_fill_bins(Bins bins, RowStatistics given, const int64_t *offsets, int64_t rows,
                      unsigned long long *counts, unsigned long long *cursors, int64_t stride,
                      uint32_t *list) {
-    const Facts facts = given.shared_out();
+    const RowStatistics statistics = given.shared_out();
     __shared__ unsigned mine[ROW_BINS];
     __shared__ unsigned long long start[ROW_BINS];
     __shared__ unsigned long long parts[32];
@@ -514,10 +516,10 @@ extern "C" __global__ void __launch_bounds__(256)
             mine[threadIdx.x] = 0;
         __syncthreads();
         const int64_t row = first + threadIdx.x;
-        const int64_t own = row < rows ? dense_windows(facts, row) : 0;
-        const int bin = row < rows ? bin_of(bins, facts, offsets, row, own) : -1;
+        const int64_t own = row < rows ? dense_windows(statistics, row) : 0;
+        const int bin = row < rows ? bin_of(bins, statistics, offsets, row, own) : -1;
         if (own > 0)
-            windows += own * facts.cut.parts(facts.factors(row));
+            windows += own * statistics.cut.parts(statistics.factors(row));
         const unsigned place = place_in_bin(bin, mine);
         __syncthreads();
         if (threadIdx.x < ROW_BINS && mine[threadIdx.x] > 0) {

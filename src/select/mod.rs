@@ -218,11 +218,15 @@ fn dense_choices(
             i32::MAX
         )));
     }
+    let converts = |choice: &Choice| match effort {
+        Effort::Quick => (choice.a != Source::InPlace, choice.algorithm().is_converted()),
+        _ => (false, false),
+    };
     // The sort is stable: among equals the first, which is in place, wins.
-    choices.sort_by(|x, y| cost_of(amortized, x).total_cmp(&cost_of(amortized, y)));
-    if effort == Effort::Quick {
-        choices.sort_by_key(|choice| (choice.a != Source::InPlace, choice.algorithm().is_converted()));
-    }
+    choices.sort_by(|x, y| {
+        let cost = cost_of(amortized, x).total_cmp(&cost_of(amortized, y));
+        converts(x).cmp(&converts(y)).then(cost)
+    });
     Ok(choices)
 }
 

@@ -1,9 +1,7 @@
 //! Checks a sparse pattern on the device: whether it is valid, whether its entries are sorted, and how long
 //! its rows are. One kernel writes its report to pinned host memory, so the host waits once.
 
-use std::sync::Arc;
-
-use super::device::Device;
+use super::device::{Device, DeviceCall};
 use super::launch::launch;
 use super::memory::{self, Readback};
 use super::operand::{RowStats, Rows, Widths};
@@ -60,21 +58,20 @@ impl PatternReport {
 
 /// Validates the pattern for `tarsiaCheckSpMat` and returns whether it is sorted and unique. The context must
 /// be current and A's arrays readable by the device.
-pub fn check_sparse(cx: &Context, device: &Arc<Device>, a: &SparseMatrix, name: &str) -> Result<Structure> {
-    Ok(inspect(cx, device, a, Operation::NonTranspose, name)?.structure)
+pub fn check_sparse(cx: &DeviceCall<'_>, a: &SparseMatrix, name: &str) -> Result<Structure> {
+    Ok(inspect(cx, a, Operation::NonTranspose, name)?.structure)
 }
 
 /// Validates the pattern and returns its properties. Errors name the argument `name` and have the text of the
 /// host backend.
 pub(super) fn inspect(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     a: &SparseMatrix,
     op: Operation,
     name: &str,
 ) -> Result<PatternReport> {
-    let mut words = Readback::take(cx, device)?;
-    enqueue(cx, device, a, op, &words, 0)?;
+    let mut words = Readback::take(cx)?;
+    enqueue(cx, a, op, &words, 0)?;
     pattern_report(cx, a, op, name, &words.wait(cx)?[..WORDS])
 }
 
@@ -85,17 +82,16 @@ pub(super) const DEVICE_WORDS: usize = WORDS + 1;
 
 /// Enqueues the check of [`inspect`] without waiting; its report goes to the words of a page from `at` on.
 pub(super) fn enqueue(
-    cx: &Context,
-    device: &Device,
+    cx: &DeviceCall<'_>,
     a: &SparseMatrix,
     op: Operation,
     words: &Readback,
     at: usize,
 ) -> Result<()> {
     match &a.arrays {
-        SparseArrays::Csr(m) | SparseArrays::Csc(m) => check_rows(cx, device, &Rows::of(m), false, words, at),
-        SparseArrays::Bsr(m) => check_rows(cx, device, &Rows::of(&m.pattern()), false, words, at),
-        SparseArrays::Coo(m) => check_pairs(cx, device, m, op, words, at),
+        SparseArrays::Csr(m) | SparseArrays::Csc(m) => check_rows(cx, &Rows::of(m), false, words, at),
+        SparseArrays::Bsr(m) => check_rows(cx, &Rows::of(&m.pattern()), false, words, at),
+        SparseArrays::Coo(m) => check_pairs(cx, m, op, words, at),
         SparseArrays::Tile(_) => Err(no_arrays("A")),
     }
 }
@@ -118,12 +114,12 @@ pub(super) fn pattern_report(
 }
 
 /// Measures the lengths of rows whose offsets are valid.
-pub(super) fn row_stats(cx: &Context, device: &Arc<Device>, rows: &Rows) -> Result<RowStats> {
+pub(super) fn row_stats(cx: &DeviceCall<'_>, rows: &Rows) -> Result<RowStats> {
     if rows.rows == 0 {
         return Ok(RowStats::default());
     }
-    let mut words = Readback::take(cx, device)?;
-    check_rows(cx, device, rows, true, &words, 0)?;
+    let mut words = Readback::take(cx)?;
+    check_rows(cx, rows, true, &words, 0)?;
     Ok(stats(words.wait(cx)?, rows.rows, rows.nnz))
 }
 
@@ -134,8 +130,7 @@ pub(super) fn blocks(device: &Device, count: i64) -> u32 {
 }
 
 fn check_rows(
-    cx: &Context,
-    device: &Device,
+    cx: &DeviceCall<'_>,
     rows: &Rows,
     lengths_only: bool,
     words: &Readback,
@@ -144,9 +139,9 @@ fn check_rows(
     if rows.rows == 0 {
         return Ok(());
     }
-    let kernel = COMPRESSED.load(device, (rows.widths(),))?;
-    let offset_blocks = blocks(device, rows.rows);
-    let index_blocks = if lengths_only { 0 } else { blocks(device, rows.nnz) };
+    let kernel = COMPRESSED.load(cx.device, (rows.widths(),))?;
+    let offset_blocks = blocks(cx.device, rows.rows);
+    let index_blocks = if lengths_only { 0 } else { blocks(cx.device, rows.nnz) };
     // SAFETY: the arrays have rows + 1 and nnz elements of these types; the kernel checks every number that
     // it reads before it uses it as an index. The page has room for the report on the device and on the host.
     unsafe {
@@ -166,22 +161,15 @@ fn by_rows(m: &Coo, op: Operation) -> [(Address, i64); 2] {
     }
 }
 
-fn check_pairs(
-    cx: &Context,
-    device: &Device,
-    m: &Coo,
-    op: Operation,
-    words: &Readback,
-    at: usize,
-) -> Result<()> {
+fn check_pairs(cx: &DeviceCall<'_>, m: &Coo, op: Operation, words: &Readback, at: usize) -> Result<()> {
     if m.nnz == 0 {
         return Ok(());
     }
-    let kernel = PAIRS.load(device, (m.index_type,))?;
+    let kernel = PAIRS.load(cx.device, (m.index_type,))?;
     let [major, minor] = by_rows(m, op);
     // SAFETY: both arrays have nnz elements of this type; as above.
     unsafe {
-        launch!(kernel, blocks(device, m.nnz), 256, 0, cx.stream;
+        launch!(kernel, blocks(cx.device, m.nnz), 256, 0, cx.stream;
             major.0, minor.0, i64::from(m.base.code()), major.1, minor.1, m.nnz, words.restored(at), words.host(at),
             words.arrival())
     }

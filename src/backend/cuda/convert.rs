@@ -19,21 +19,18 @@ pub(super) mod testing;
 mod tests;
 pub mod values;
 
-use std::fmt;
-use std::sync::Arc;
-
 use self::device_wide::{Narrow, Pair, Wide, WideKeys};
 use self::values::Gather;
 use super::check::{blocks, PatternReport};
-use super::device::Device;
+use super::device::DeviceCall;
 use super::launch::{launch, Kernel};
 use super::memory::{self, filled_members, DeviceBuffer, Fill, Numbers};
 use super::operand::{Rows, Widths};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::error::{Error, Result};
 use crate::matrix::{no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
-use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType, Operation, Order};
+use std::fmt;
 
 const MODULE: &str = "format/rows";
 /// Entries of the tile that one block works on, as in kernels/format/rows.cu.
@@ -55,7 +52,6 @@ kernel_kinds! { "format/rows" {
 
 /// Canonical CSR of op(A) on the device.
 pub struct DeviceCsr {
-    device: Arc<Device>,
     /// Kernel that gathers values through 64-bit positions.
     gather: Gather,
     conjugate: bool,
@@ -128,8 +124,7 @@ impl DeviceCsr {
     /// Temporary memory: 16 bytes per entry for a sort by row, 24 for a sort by row and column (32 from 2^32
     /// entries on).
     pub fn build(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         a: &SparseMatrix,
         op: Operation,
         report: &PatternReport,
@@ -142,7 +137,7 @@ impl DeviceCsr {
                 "a canonical copy numbers columns by 32 bits, not {cols}"
             )));
         }
-        let tools = Tools { cx, device };
+        let tools = Tools { cx };
         let value_type = a.value_type();
         let Sorted { offsets, indices, source } = tools.canonical(a, op, report)?;
         let values = DeviceBuffer::new(cx, (nnz as usize).saturating_mul(value_type.size()))?;
@@ -154,10 +149,9 @@ impl DeviceCsr {
             Source::Kept(Numbers::Wide(positions)) => Positions::Kept(positions),
             Source::Kept(Numbers::Narrow(positions)) => Positions::Kept(tools.widen(&positions)?),
         };
-        let gather = Gather::load(device, value_type, "64")?;
-        let device = Arc::clone(device);
+        let gather = Gather::load(cx.device, value_type, "64")?;
         let through = None;
-        Ok(DeviceCsr { device, gather, conjugate, rows, cols, offsets, indices, values, positions, through })
+        Ok(DeviceCsr { gather, conjugate, rows, cols, offsets, indices, values, positions, through })
     }
 
     /// Arrays of the copy as rows of op(A).
@@ -180,14 +174,9 @@ impl DeviceCsr {
         &self.positions
     }
 
-    /// Device that holds the copy.
-    pub fn device(&self) -> &Arc<Device> {
-        &self.device
-    }
-
     /// Enqueues the gathering of new values from an array in the user's order, without allocation or wait.
     /// Returns false, and does nothing, if positions were not kept.
-    pub fn refill(&self, cx: &Context, values: Address) -> Result<bool> {
+    pub fn refill(&self, cx: &DeviceCall<'_>, values: Address) -> Result<bool> {
         let nnz = self.indices.len() as i64;
         let positions = match &self.positions {
             Positions::Identity if !self.conjugate => {
@@ -199,7 +188,7 @@ impl DeviceCsr {
             Positions::Dropped => return Ok(false),
         };
         let to = (nnz, self.values.address());
-        self.gather.launch(cx, &self.device, (values, positions), self.conjugate, to)?;
+        self.gather.launch(cx, (values, positions), self.conjugate, to)?;
         Ok(true)
     }
 
@@ -207,12 +196,12 @@ impl DeviceCsr {
     /// pattern must be the one of `build`; the arrays of the copy stay where they are. Blocks.
     pub fn rebuild(
         &self,
-        cx: &Context,
+        cx: &DeviceCall<'_>,
         a: &SparseMatrix,
         op: Operation,
         report: &PatternReport,
     ) -> Result<()> {
-        let tools = Tools { cx, device: &self.device };
+        let tools = Tools { cx };
         let sorted = tools.canonical(a, op, report)?;
         let nnz = self.indices.len() as i64;
         let gather =
@@ -225,7 +214,7 @@ impl DeviceCsr {
         gather(unordered.address())?;
         // The values are conjugated already.
         let from = (unordered.address(), through.address());
-        self.gather.launch(cx, &self.device, from, false, (nnz, self.values.address()))?;
+        self.gather.launch(cx, from, false, (nnz, self.values.address()))?;
         memory::synchronize(cx.stream)
     }
 }
@@ -236,15 +225,14 @@ filled_members!(DeviceCsr { offsets, indices, values, positions, through });
 /// once, numbered below 2^31, and [`Windows::HOLE`](crate::reorder::Windows::HOLE) where the result has an
 /// empty row. Blocks.
 pub fn permute_rows(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     rows: &Rows,
     value_type: DataType,
     permutation: &DeviceBuffer<u32>,
 ) -> Result<DeviceCsr> {
     let permuted = permutation.len() as i64;
     assert!(permuted >= rows.rows);
-    let tools = Tools { cx, device };
+    let tools = Tools { cx };
     let count = permutation.len() + 1;
     let offsets = DeviceBuffer::<i64>::new(cx, count)?;
     let indices = DeviceBuffer::<i32>::new(cx, rows.nnz as usize)?;
@@ -253,8 +241,8 @@ pub fn permute_rows(
     if permuted == 0 {
         memory::zero(offsets.address(), offsets.bytes(), cx.stream)?;
     } else {
-        let lengths = PERMUTED_LENGTHS.load(device, (rows.offset_type,))?;
-        let fill = PERMUTED_POSITIONS.load(device, (rows.offset_type,))?;
+        let lengths = PERMUTED_LENGTHS.load(cx.device, (rows.offset_type,))?;
+        let fill = PERMUTED_POSITIONS.load(cx.device, (rows.offset_type,))?;
         // SAFETY: there are rows + 1 offsets of this type, a length for each row of the result and one more,
         // and nnz positions; the permutation holds row numbers or holes.
         unsafe {
@@ -274,8 +262,7 @@ pub fn permute_rows(
         _ => Positions::Dropped,
     };
     Ok(DeviceCsr {
-        device: Arc::clone(device),
-        gather: Gather::load(device, value_type, "64")?,
+        gather: Gather::load(cx.device, value_type, "64")?,
         conjugate: false,
         rows: permuted,
         cols: rows.cols,
@@ -292,21 +279,21 @@ impl DeviceCsr {
     /// kept here; else they are dropped, and [`Self::rebuild`] finds them again.
     pub fn permuted(
         &self,
-        cx: &Context,
+        cx: &DeviceCall<'_>,
         value_type: DataType,
         permutation: &DeviceBuffer<u32>,
     ) -> Result<Self> {
-        let mut out = permute_rows(cx, &self.device, &self.rows(), value_type, permutation)?;
+        let mut out = permute_rows(cx, &self.rows(), value_type, permutation)?;
         out.conjugate = self.conjugate;
         out.positions = match (&self.positions, out.positions) {
             (Positions::Identity, through) => through,
             (Positions::Kept(from), Positions::Kept(through)) => {
                 let composed = DeviceBuffer::<u64>::new(cx, through.len())?;
-                let compose = self.device.modules().kernel(MODULE, "compose_positions")?;
+                let compose = cx.device.modules().kernel(MODULE, "compose_positions")?;
                 let nnz = through.len() as i64;
                 // SAFETY: all three arrays have nnz positions, each less than nnz.
                 unsafe {
-                    launch!(compose, blocks(&self.device, nnz), 256, 0, cx.stream;
+                    launch!(compose, blocks(cx.device, nnz), 256, 0, cx.stream;
                         from.address(), through.address(), nnz, composed.address())?;
                 }
                 Positions::Kept(composed)
@@ -397,19 +384,18 @@ struct Indices {
     base: i64,
 }
 
-/// Context and device for the kernels of a conversion.
+/// Kernels of a conversion, in a call.
 struct Tools<'a> {
-    cx: &'a Context,
-    device: &'a Arc<Device>,
+    cx: &'a DeviceCall<'a>,
 }
 
 impl Tools<'_> {
     fn kernel(&self, name: &str) -> Result<Kernel> {
-        self.device.modules().kernel(MODULE, name)
+        self.cx.device.modules().kernel(MODULE, name)
     }
 
     fn blocks(&self, count: i64) -> u32 {
-        blocks(self.device, count)
+        blocks(self.cx.device, count)
     }
 
     /// Makes the pattern of op(A) in canonical order.
@@ -451,7 +437,7 @@ impl Tools<'_> {
             // Columns of op(A) ascend with the positions.
             let columns = |source: &Source, out: &DeviceBuffer<i32>| {
                 let majors = DeviceBuffer::<i32>::new(self.cx, m.nnz as usize)?;
-                let kernel = ROWS_OF_ENTRIES.load(self.device, (m.offset_type,))?;
+                let kernel = ROWS_OF_ENTRIES.load(self.cx.device, (m.offset_type,))?;
                 // SAFETY: there are major + 1 offsets of this type, and room for nnz numbers.
                 unsafe {
                     launch!(kernel, tiles(m.nnz), 256, 0, stream;
@@ -462,7 +448,7 @@ impl Tools<'_> {
             return with_pair!(bits_of(rows), m.nnz, self.sort_by_row(shape, indices, offsets, &columns));
         }
         if report.structure.sorted {
-            let kernel = COPY_OFFSETS.load(self.device, (m.offset_type,))?;
+            let kernel = COPY_OFFSETS.load(self.cx.device, (m.offset_type,))?;
             // SAFETY: both arrays have rows + 1 offsets.
             unsafe {
                 launch!(kernel, self.blocks(rows + 1), 256, 0, stream;
@@ -472,7 +458,7 @@ impl Tools<'_> {
         }
         let shift = bits_of(cols);
         let keys = |pair: [usize; 2], keys: Address, positions: Address| {
-            let kernel = KEYS_OF_COMPRESSED.load(self.device, (Rows::of(m).widths(), pair))?;
+            let kernel = KEYS_OF_COMPRESSED.load(self.cx.device, (Rows::of(m).widths(), pair))?;
             // SAFETY: the arrays have the sizes that the descriptor says; keys and positions have nnz
             // elements.
             unsafe {
@@ -535,7 +521,7 @@ impl Tools<'_> {
         let wide = is_wide(nnz);
         // NULL positions fit either type.
         let from = if wide { blocks.source.bits() } else { "32" };
-        let expand = EXPAND_BLOCKS.load(self.device, (from, if wide { "64" } else { "32" }))?;
+        let expand = EXPAND_BLOCKS.load(self.cx.device, (from, if wide { "64" } else { "32" }))?;
         let source = Source::Kept(Numbers::new(self.cx, nnz as usize, wide)?);
         // SAFETY: the pattern of blocks is canonical and has rows / height
         // rows; outputs have rows + 1 and nnz elements.
@@ -586,7 +572,7 @@ impl Tools<'_> {
             })?;
         self.offsets_of_keys(P::BITS[0], sorted.address(), shape, shift, 0, &offsets)?;
         let indices = DeviceBuffer::<i32>::new(self.cx, shape.nnz as usize)?;
-        let kernel = COLUMNS_OF_KEYS.load(self.device, (P::BITS[0],))?;
+        let kernel = COLUMNS_OF_KEYS.load(self.cx.device, (P::BITS[0],))?;
         let mask = (1_i64 << shift) - 1;
         // SAFETY: both arrays have nnz elements.
         unsafe {
@@ -630,7 +616,7 @@ impl Tools<'_> {
         keys: Address,
         positions: Address,
     ) -> Result<()> {
-        let kernel = KEYS_OF_PAIRS.load(self.device, (first.index_type, pair))?;
+        let kernel = KEYS_OF_PAIRS.load(self.cx.device, (first.index_type, pair))?;
         let second = second.map_or(Address::NULL, |second| second.address);
         // SAFETY: every array that is not NULL has nnz elements.
         unsafe {
@@ -648,7 +634,7 @@ impl Tools<'_> {
         base: i64,
         out: &DeviceBuffer<i64>,
     ) -> Result<()> {
-        let kernel = OFFSETS_OF_KEYS.load(self.device, (key_bits,))?;
+        let kernel = OFFSETS_OF_KEYS.load(self.cx.device, (key_bits,))?;
         // SAFETY: the nnz keys ascend; there is room for rows + 1 offsets.
         unsafe {
             launch!(kernel, self.blocks(shape.rows + 1), 256, 0, self.cx.stream;
@@ -665,7 +651,7 @@ impl Tools<'_> {
         nnz: i64,
         out: &DeviceBuffer<i32>,
     ) -> Result<()> {
-        let kernel = GATHER_COLUMNS.load(self.device, (index_type, source.bits()))?;
+        let kernel = GATHER_COLUMNS.load(self.cx.device, (index_type, source.bits()))?;
         // SAFETY: every array has nnz elements, and positions are below nnz.
         unsafe {
             launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream;
@@ -685,8 +671,8 @@ impl Tools<'_> {
         if matches!(source, Source::Identity) && !conjugate {
             return memory::copy(out, from, nnz as usize * value_type.size(), self.cx.stream);
         }
-        let gather = Gather::load(self.device, value_type, source.bits())?;
-        gather.launch(self.cx, self.device, (from, source.address()), conjugate, (nnz, out))
+        let gather = Gather::load(self.cx.device, value_type, source.bits())?;
+        gather.launch(self.cx, (from, source.address()), conjugate, (nnz, out))
     }
 
     fn widen(&self, positions: &DeviceBuffer<u32>) -> Result<DeviceBuffer<u64>> {

@@ -1,6 +1,7 @@
 //! A CUDA device and the context in which the library works on it.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
 use cust::device::{Device as CustDevice, DeviceAttribute};
@@ -16,7 +17,7 @@ use super::memory::{self, Pool};
 use super::module::Modules;
 use crate::error::{Error, Result, Status};
 use crate::memory::in_flight::{LastWork, Pending};
-use crate::memory::process;
+use crate::memory::{process, Context};
 use crate::select::device::Attributes;
 use crate::select::roofline::Machine;
 use crate::types::Address;
@@ -129,6 +130,23 @@ impl Drop for Entered {
     }
 }
 
+/// Call that works on a device: the context of the call, and the device, whose CUDA context is current until
+/// this is dropped.
+pub struct DeviceCall<'a> {
+    context: &'a Context,
+    /// Device on which the call works.
+    pub device: &'a Arc<Device>,
+    _entered: Entered,
+}
+
+impl Deref for DeviceCall<'_> {
+    type Target = Context;
+
+    fn deref(&self) -> &Context {
+        self.context
+    }
+}
+
 /// Address and number of a context: an address alone may be reused.
 type Key = (Address, u64);
 static DEVICES: Lazy<Mutex<HashMap<Key, Arc<Device>>>> = Lazy::new(Mutex::default);
@@ -195,6 +213,11 @@ impl Device {
         // hold a reference.
         check(unsafe { driver::cuCtxPushCurrent_v2(driver::raw(self.context)) }, "cuCtxPushCurrent")?;
         Ok(Entered { _private: () })
+    }
+
+    /// Begins a call on the device: makes its context current until the result is dropped.
+    pub fn call<'a>(self: &'a Arc<Self>, context: &'a Context) -> Result<DeviceCall<'a>> {
+        Ok(DeviceCall { _entered: self.enter()?, context, device: self })
     }
 
     /// Whether the calling thread's current context is the device's. A thread without one has the primary context of

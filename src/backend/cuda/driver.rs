@@ -124,18 +124,6 @@ extern "C" {
         function: unsafe extern "C" fn(*mut c_void),
         data: *mut c_void,
     ) -> u32;
-    pub fn cuLaunchCooperativeKernel(
-        function: Raw,
-        grid_x: c_uint,
-        grid_y: c_uint,
-        grid_z: c_uint,
-        block_x: c_uint,
-        block_y: c_uint,
-        block_z: c_uint,
-        shared_bytes: c_uint,
-        stream: Raw,
-        parameters: *mut *mut c_void,
-    ) -> u32;
     pub fn cuLaunchKernel(
         function: Raw,
         grid_x: c_uint,

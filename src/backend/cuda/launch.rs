@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use std::fmt::Display;
 use std::sync::OnceLock;
 
+pub use super::driver::LaunchAttribute;
 use super::driver::{self, check, Raw};
 use super::libcuda;
 use super::timing::driver_version;
@@ -96,6 +97,27 @@ impl Argument {
     }
 }
 
+impl LaunchAttribute {
+    /// Blocks may begin while the preceding kernel of the stream ends: the kernel must wait
+    /// (griddepcontrol.wait) before it reads what others wrote. Only for kernels that
+    /// [can](Kernel::can_begin_early).
+    pub const EARLY: Self = Self::new(6, 1);
+    /// All blocks run at the same time; an error if they do not fit.
+    pub const COOPERATIVE: Self = Self::new(2, 1);
+
+    /// Successive blocks are in clusters of this many. Only for kernels that are [`Kernel::is_of_90`].
+    pub const fn cluster(blocks: u32) -> Self {
+        Self::new(4, blocks)
+    }
+
+    /// `id` is a CUlaunchAttributeID; the value is a number, or for a cluster its blocks in x, y and z.
+    const fn new(id: u32, number: u32) -> Self {
+        let mut value = [0; 16];
+        (value[0], value[1], value[2]) = (number, 1, 1);
+        LaunchAttribute { id, padding: 0, value }
+    }
+}
+
 impl Kernel {
     /// Makes a kernel of a loaded function and reads which parameters it takes.
     pub(super) fn new(function: Address) -> Result<Self> {
@@ -171,107 +193,36 @@ impl Kernel {
         check(code, "launching a kernel")
     }
 
-    /// Enqueues the kernel like [`Kernel::launch`], but with blocks that all run at the same time; an error
-    /// if they do not fit.
+    /// Enqueues the kernel like [`Kernel::launch`], with attributes of the launch.
     ///
     /// # Safety
     /// The requirements of [`Kernel::launch`].
-    pub unsafe fn launch_cooperative(
-        &self,
-        grid: u32,
-        block: u32,
-        shared: u32,
-        stream: Address,
-        arguments: &[Argument],
-    ) -> Result<()> {
-        let mut pointers = self.parameters(arguments)?;
-        let function: Raw = driver::raw(self.function);
-        // SAFETY: as above.
-        let code = unsafe {
-            driver::cuLaunchCooperativeKernel(
-                function,
-                grid,
-                1,
-                1,
-                block,
-                1,
-                1,
-                shared,
-                driver::raw(stream),
-                pointers.as_mut_ptr(),
-            )
-        };
-        check(code, "launching a cooperative kernel")
-    }
-
-    /// Enqueues the kernel like [`Kernel::launch`], but its blocks may begin while the preceding kernel of
-    /// the stream ends: the kernel must wait (griddepcontrol.wait) before it reads what others wrote. Only
-    /// for kernels that [can](Kernel::can_begin_early).
-    ///
-    /// # Safety
-    /// The requirements of [`Kernel::launch`].
-    pub unsafe fn launch_early(
-        &self,
-        grid: (u32, u32),
-        block: u32,
-        shared: u32,
-        stream: Address,
-        arguments: &[Argument],
-    ) -> Result<()> {
-        // SAFETY: the caller's promise.
-        unsafe { self.launch_as(grid, block, shared, stream, (true, 1), arguments) }
-    }
-
-    /// Enqueues the kernel like [`Kernel::launch`], with successive blocks in clusters of `cluster`, and
-    /// early like [`Kernel::launch_early`] if `early`. Clusters need a kernel that is [`Kernel::is_of_90`].
-    ///
-    /// # Safety
-    /// The requirements of [`Kernel::launch`].
-    pub unsafe fn launch_as(
+    pub unsafe fn launch_with(
         &self,
         (grid_x, grid_y): (u32, u32),
         block: u32,
         shared: u32,
         stream: Address,
-        (early, cluster): (bool, u32),
+        attributes: &mut [LaunchAttribute],
         arguments: &[Argument],
     ) -> Result<()> {
-        if grid_x == 0 || grid_y == 0 {
-            return Ok(());
+        if attributes.is_empty() || grid_x == 0 || grid_y == 0 {
+            // SAFETY: the caller's promise.
+            return unsafe { self.launch((grid_x, grid_y), block, shared, stream, arguments) };
         }
-        // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-        const CLUSTER: u32 = 4;
-        const EARLY: u32 = 6;
         let mut pointers = self.parameters(arguments)?;
-        let attribute = |id: u32, number: u32| {
-            let mut value = [0; 16];
-            // For a cluster: its blocks in x, y and z.
-            value[..3].copy_from_slice(&[number, 1, 1]);
-            driver::LaunchAttribute { id, padding: 0, value }
-        };
-        let mut attributes = [attribute(CLUSTER, cluster), attribute(EARLY, 1)];
-        let wanted = match (cluster > 1, early) {
-            (true, true) => &mut attributes[..],
-            (true, false) => &mut attributes[..1],
-            (false, true) => &mut attributes[1..],
-            (false, false) => &mut attributes[..0],
-        };
         let config = driver::LaunchConfig {
             grid: [grid_x, grid_y, 1],
             block: [block, 1, 1],
             shared_bytes: shared,
             stream: driver::raw(stream),
-            attributes: wanted.as_mut_ptr(),
-            attribute_count: wanted.len() as u32,
+            attributes: attributes.as_mut_ptr(),
+            attribute_count: attributes.len() as u32,
         };
+        let function = driver::raw(self.function);
         // SAFETY: as above.
         let code = unsafe {
-            driver::cuLaunchKernelEx(
-                &config,
-                driver::raw(self.function),
-                pointers.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
+            driver::cuLaunchKernelEx(&config, function, pointers.as_mut_ptr(), std::ptr::null_mut())
         };
         check(code, "launching a kernel")
     }
@@ -355,15 +306,28 @@ macro_rules! launch {
 }
 pub(super) use launch;
 
-/// Launches like [`launch`], by [`Kernel::launch_early`] where `$early`; the grid is a pair.
-macro_rules! launch_early {
-    ($early:expr, $kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
+/// Launches like [`launch`], by [`Kernel::launch_with`]: attributes are an array, or what of it is wanted.
+macro_rules! launch_with {
+    ([$($attribute:expr),+] $([$wanted:expr])?, $kernel:expr, $grid:expr, $block:expr, $shared:expr,
+     $stream:expr; $($argument:expr),* $(,)?) => {
         // Not `let`: arguments that are made here must live until the launch.
-        match [$($crate::backend::cuda::launch::Argument::new(&$argument)),*] {
-            arguments if $early => $kernel.launch_early($grid, $block, $shared, $stream, &arguments),
-            arguments => $kernel.launch($grid, $block, $shared, $stream, &arguments),
+        match ([$($crate::backend::cuda::launch::Argument::new(&$argument)),*], &mut [$($attribute),+]) {
+            (arguments, attributes) => {
+                let attributes = &mut attributes$([$wanted])?[..];
+                $kernel.launch_with($grid, $block, $shared, $stream, attributes, &arguments)
+            }
         }
     };
+}
+pub(super) use launch_with;
+
+/// Launches like [`launch`], and with [`LaunchAttribute::EARLY`] where `$early`; the grid is a pair.
+macro_rules! launch_early {
+    ($early:expr, $kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
+        use $crate::backend::cuda::launch::{launch_with, LaunchAttribute};
+        launch_with!([LaunchAttribute::EARLY][..usize::from($early)], $kernel, $grid, $block, $shared, $stream;
+            $($argument),*)
+    }};
 }
 pub(super) use launch_early;
 
@@ -408,38 +372,18 @@ impl Overlap {
 /// that and the blocks per cluster.
 macro_rules! launch_overlapping {
     ($overlap:expr, $kernel:expr, ($grid:expr, $cluster:expr), $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
+        use $crate::backend::cuda::launch::{launch_with, LaunchAttribute};
         let (grid, cluster): (u32, u32) = ($grid, $cluster);
-        let how = ($overlap.next(grid), cluster);
-        // Not `let`: arguments that are made here must live until the launch.
-        match [$($crate::backend::cuda::launch::Argument::new(&$argument)),*] {
-            arguments => $kernel.launch_as((grid, 1), $block, $shared, $stream, how, &arguments),
-        }
+        // Devices before 9.0 have no clusters, not even of one block.
+        let wanted = usize::from(cluster == 1)..1 + usize::from($overlap.next(grid));
+        launch_with!([LaunchAttribute::cluster(cluster), LaunchAttribute::EARLY][wanted], $kernel, (grid, 1),
+            $block, $shared, $stream; $($argument),*)
     }};
     ($overlap:expr, $kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
-        let grid: u32 = $grid;
-        let early = $overlap.next(grid);
-        // Not `let`: arguments that are made here must live until the launch.
-        match [$($crate::backend::cuda::launch::Argument::new(&$argument)),*] {
-            arguments if early => $kernel.launch_early((grid, 1), $block, $shared, $stream, &arguments),
-            arguments => $kernel.launch((grid, 1), $block, $shared, $stream, &arguments),
-        }
+        launch_overlapping!($overlap, $kernel, ($grid, 1), $block, $shared, $stream; $($argument),*)
     }};
 }
 pub(super) use launch_overlapping;
-
-/// Launches like [`launch`], by [`Kernel::launch_cooperative`]; the grid is a number of blocks.
-macro_rules! launch_cooperative {
-    ($kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
-        $kernel.launch_cooperative(
-            $grid,
-            $block,
-            $shared,
-            $stream,
-            &[$($crate::backend::cuda::launch::Argument::new(&$argument)),*],
-        )
-    };
-}
-pub(super) use launch_cooperative;
 
 #[cfg(test)]
 mod tests {

@@ -25,6 +25,20 @@ extern "C" fn symbol_not_found() -> u32 {
     SYMBOL_NOT_FOUND
 }
 
+/// Jump to the address in a slot.
+#[cfg(target_arch = "x86_64")]
+macro_rules! jump {
+    () => {
+        "endbr64\njmp qword ptr [rip + {slot}]"
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! jump {
+    () => {
+        "hint #34\nadrp x16, {slot}\nldr x16, [x16, :lo12:{slot}]\nbr x16"
+    };
+}
+
 macro_rules! trampolines {
     ($($name:ident)*) => {
         #[allow(non_upper_case_globals)]
@@ -36,30 +50,13 @@ macro_rules! trampolines {
         $(
             // The jump keeps every argument register and the stack as they are,
             // so one trampoline serves any signature.
-            #[cfg(target_arch = "x86_64")]
             std::arch::global_asm!(
                 concat!(".pushsection .text.", stringify!($name), ",\"ax\",@progbits"),
                 concat!(".globl ", stringify!($name)),
                 concat!(".hidden ", stringify!($name)),
                 concat!(".type ", stringify!($name), ",@function"),
                 concat!(stringify!($name), ":"),
-                "endbr64",
-                "jmp qword ptr [rip + {slot}]",
-                concat!(".size ", stringify!($name), ", . - ", stringify!($name)),
-                ".popsection",
-                slot = sym slots::$name,
-            );
-            #[cfg(target_arch = "aarch64")]
-            std::arch::global_asm!(
-                concat!(".pushsection .text.", stringify!($name), ",\"ax\",@progbits"),
-                concat!(".globl ", stringify!($name)),
-                concat!(".hidden ", stringify!($name)),
-                concat!(".type ", stringify!($name), ",@function"),
-                concat!(stringify!($name), ":"),
-                "hint #34",
-                "adrp x16, {slot}",
-                "ldr x16, [x16, :lo12:{slot}]",
-                "br x16",
+                jump!(),
                 concat!(".size ", stringify!($name), ", . - ", stringify!($name)),
                 ".popsection",
                 slot = sym slots::$name,
@@ -187,7 +184,6 @@ trampolines! {
     cuGraphInstantiateWithFlags
     cuGraphLaunch
     cuGraphRetainUserObject
-    cuLaunchCooperativeKernel
     cuLaunchKernelEx
     cuMemAllocFromPoolAsync
     cuMemPoolCreate

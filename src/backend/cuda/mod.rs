@@ -137,7 +137,7 @@ impl Backend for Cuda {
     }
 
     fn clear_in_order(&self, cx: &Context, address: Address, bytes: usize) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         memory::zero(address, bytes, cx.stream)
     }
 
@@ -189,7 +189,7 @@ impl Backend for Cuda {
     }
 
     fn copy_lines(&self, cx: &Context, from: &Lines, to: &Lines) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         memory::copy_lines(from, to, cx.stream)
     }
 
@@ -210,9 +210,9 @@ impl Backend for Cuda {
     }
 
     fn row_features(&self, cx: &Context, a: &SparseMatrix, op: Operation) -> Result<Option<FeatureSet>> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         self.require_on_device(a, "A")?;
-        order::features(cx, &self.device, a, op).map(Some)
+        order::features(cx, a, op).map(Some)
     }
 
     fn model(&self) -> String {
@@ -225,7 +225,7 @@ impl Backend for Cuda {
         let (cx, _relaxed) = self.outside_capture(cx)?;
         a.require_arrays(name)?;
         self.require_on_device(a, name)?;
-        fingerprint::of(&cx, &self.device, a, name)
+        fingerprint::of(&self.device.call(&cx)?, a, name)
     }
 
     fn fingerprint_values(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
@@ -233,14 +233,14 @@ impl Backend for Cuda {
         let (cx, _relaxed) = self.outside_capture(cx)?;
         a.require_arrays(name)?;
         self.require_on_device(a, name)?;
-        fingerprint::of_values(&cx, &self.device, a)
+        fingerprint::of_values(&self.device.call(&cx)?, a)
     }
 
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         a.require_arrays(name)?;
         self.require_on_device(a, name)?;
-        check::check_sparse(cx, &self.device, a, name)
+        check::check_sparse(cx, a, name)
     }
 }
 

@@ -1,16 +1,13 @@
 //! Sparse operand as kernels read it: rows of op(A), from the user's arrays or from a canonical copy on the
 //! device.
 
-use std::sync::Arc;
-
 use super::check::{self, PatternReport};
 use super::convert::{DeviceCsr, Origins};
-use super::device::Device;
+use super::device::DeviceCall;
 use super::memory::Fill;
 use crate::backend::LayoutInfo;
 use crate::error::Result;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::Context;
 use crate::select::Source;
 use crate::types::{Address, IndexType, LayoutKind, Operation};
 
@@ -121,22 +118,20 @@ impl Operand {
     /// The context must be current, A's arrays readable by the device, and all that can be checked without
     /// reading them already checked by the plan.
     pub fn build(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         a: &SparseMatrix,
         op: Operation,
         source: Source,
         name: &str,
         value_updates: bool,
     ) -> Result<(Operand, RowStats)> {
-        let report = check::inspect(cx, device, a, op, name)?;
-        Operand::inspected(cx, device, a, op, source, value_updates, &report)
+        let report = check::inspect(cx, a, op, name)?;
+        Operand::inspected(cx, a, op, source, value_updates, &report)
     }
 
     /// Takes the matrix as `source` says after its pattern has been inspected.
     pub fn inspected(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         a: &SparseMatrix,
         op: Operation,
         source: Source,
@@ -148,11 +143,11 @@ impl Operand {
                 Ok((Operand::InPlace(*m), report.major))
             }
             _ => {
-                let copy = DeviceCsr::build(cx, device, a, op, report, value_updates)?;
+                let copy = DeviceCsr::build(cx, a, op, report, value_updates)?;
                 let stats = match (&a.arrays, op.transposes()) {
                     // The rows of the user's offsets have the same lengths.
                     (SparseArrays::Csr(_), false) | (SparseArrays::Csc(_), true) => report.major,
-                    _ => check::row_stats(cx, device, &copy.rows())?,
+                    _ => check::row_stats(cx, &copy.rows())?,
                 };
                 Ok((Operand::Canonical(copy), stats))
             }
@@ -167,19 +162,27 @@ impl Operand {
         }
     }
 
-    /// Takes new values; `a` is the matrix with its values at the new address. Asynchronous and capturable
+    /// Takes new values from `values`, which becomes the value array of the matrix `a`. If this fails, `a` is
+    /// unchanged and the call can be repeated; errors name the argument `name`. Asynchronous and capturable
     /// where positions were kept (`value_updates`) or are not needed; otherwise it blocks. Addresses in
     /// [`Operand::rows`] stay the same, except that of the values of a matrix in place.
-    pub fn update_values(&mut self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<()> {
+    pub fn update_values(
+        &mut self,
+        cx: &DeviceCall<'_>,
+        (a, op): (&mut SparseMatrix, Operation),
+        values: Address,
+        name: &str,
+    ) -> Result<()> {
+        let renewed = a.with_values(values);
         match self {
-            Operand::InPlace(m) => m.values = a.values(),
+            Operand::InPlace(m) => m.values = values,
             Operand::Canonical(copy) => {
-                if !copy.refill(cx, a.values())? {
-                    let report: PatternReport = check::inspect(cx, copy.device(), a, op, name)?;
-                    copy.rebuild(cx, a, op, &report)?;
+                if !copy.refill(cx, values)? {
+                    copy.rebuild(cx, &renewed, op, &check::inspect(cx, &renewed, op, name)?)?;
                 }
             }
         }
+        *a = renewed;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::check;
 use super::convert::permute_rows;
-use super::device::Device;
+use super::device::DeviceCall;
 use super::memory::{self, filled_members, DeviceBuffer};
 use super::operand::{Operand, Rows};
 use crate::error::Result;
@@ -36,8 +36,7 @@ impl Order {
     /// Permutes the rows of an operand, which are sorted by column, if the chosen order is one by name. An
     /// operand that is a copy must have kept the positions of its values. Blocks.
     pub(super) fn apply(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         operand: Operand,
         value_type: DataType,
         &RowOrder { policy, ref kept }: &RowOrder,
@@ -51,7 +50,7 @@ impl Order {
             None => DeviceBuffer::from_slice(cx, &on_host(cx, &rows, Ordered(policy))?)?,
         };
         let copy = match &operand {
-            Operand::InPlace(_) => permute_rows(cx, device, &rows, value_type, &order)?,
+            Operand::InPlace(_) => permute_rows(cx, &rows, value_type, &order)?,
             Operand::Canonical(copy) => copy.permuted(cx, value_type, &order)?,
         };
         Ok((Operand::Canonical(copy), Order { policy, rows: Some(order) }))
@@ -78,6 +77,29 @@ impl Order {
     }
 }
 filled_members!(Order { rows });
+
+/// Methods of an executor that keeps the rows of op(A) in an operand `operand` with an order `order`.
+macro_rules! methods_of_ordered_rows {
+    () => {
+        fn keeps_arrays(&self) -> bool {
+            true
+        }
+
+        fn layout(&self) -> $crate::backend::LayoutInfo {
+            self.operand.layout()
+        }
+
+        fn reorder(&self) -> $crate::types::Reorder {
+            self.order.policy()
+        }
+
+        fn row_order(&self, cx: &Context) -> Result<Option<$crate::reorder::KeptOrder>> {
+            let _entered = self.device.enter()?;
+            self.order.kept(cx)
+        }
+    };
+}
+pub(super) use methods_of_ordered_rows;
 
 /// Computation on the host that reads a copy of the pattern of some rows.
 trait OnHost {
@@ -115,18 +137,12 @@ impl OnHost for Features {
     }
 }
 
-/// Computes the features of the rows of op(A), whose pattern is validated and copied to the host. The context
-/// must be current. Blocks.
-pub(super) fn features(
-    cx: &Context,
-    device: &Arc<Device>,
-    a: &SparseMatrix,
-    op: Operation,
-) -> Result<FeatureSet> {
-    let report = check::inspect(cx, device, a, op, "A")?;
+/// Computes the features of the rows of op(A), whose pattern is validated and copied to the host. Blocks.
+pub(super) fn features(cx: &DeviceCall<'_>, a: &SparseMatrix, op: Operation) -> Result<FeatureSet> {
+    let report = check::inspect(cx, a, op, "A")?;
     let is_ready = select::in_place(a, op) && report.structure.sorted;
     let source = if is_ready { Source::InPlace } else { Source::Canonical };
-    let (operand, _) = Operand::inspected(cx, device, a, op, source, false, &report)?;
+    let (operand, _) = Operand::inspected(cx, a, op, source, false, &report)?;
     on_host(cx, &operand.rows(), Features)
 }
 

@@ -6,13 +6,12 @@
 //! million, and a half to a tenth of that where a sample shows that there is nothing to gain.
 
 use super::convert::device_wide::{self, Narrow};
-use super::device::Device;
+use super::device::DeviceCall;
 use super::launch::{blocks_of_grid, launch, Kernel};
 use super::memory::{self, DeviceBuffer, Fill};
 use super::operand::{Rows, Widths};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::error::{Error, Result};
-use crate::memory::Context;
 use crate::reorder::jaccard::{slots_of, Signature, When, BANDS, FEW, LEVELS, TILE};
 use crate::reorder::promise::{one_in, Promise, BAND};
 use crate::reorder::{check_rows, BlockShape};
@@ -62,8 +61,7 @@ fn per_block(count: usize, of_block: usize) -> Result<u32> {
 
 /// State of a clustering: arrays that its kernels work on.
 struct Clusters<'a> {
-    cx: &'a Context,
-    device: &'a Device,
+    cx: &'a DeviceCall<'a>,
     shape: BlockShape,
     rows: usize,
     /// Signatures of clusters, like those of the host's algorithm.
@@ -84,15 +82,14 @@ struct Clusters<'a> {
 /// Counts the blocks with at least one entry. `windows`, if given, has the rows of each window and the place
 /// of each row in them.
 fn count_blocks(
-    cx: &Context,
-    device: &Device,
+    cx: &DeviceCall<'_>,
     a: &Rows,
     shape: BlockShape,
     windows: Option<[&DeviceBuffer<u32>; 2]>,
 ) -> Result<u64> {
     let sum = DeviceBuffer::<u64>::zeroed(cx, 1)?;
     let [places, place_of] = windows.map_or([Address::NULL; 2], |both| both.map(DeviceBuffer::address));
-    let kernel = BLOCKS.load(device, (a.widths(),))?;
+    let kernel = BLOCKS.load(cx.device, (a.widths(),))?;
     // SAFETY: there are rows + 1 offsets and nnz columns of these types; each row has a place.
     unsafe {
         launch!(kernel, threads(a.nnz as usize)?, THREADS, 0, cx.stream;
@@ -103,12 +100,11 @@ fn count_blocks(
 }
 
 impl<'a> Clusters<'a> {
-    fn new(cx: &'a Context, device: &'a Device, a: &Rows, shape: BlockShape) -> Result<Self> {
+    fn new(cx: &'a DeviceCall<'_>, a: &Rows, shape: BlockShape) -> Result<Self> {
         let rows = a.rows as usize;
         let numbers = || DeviceBuffer::<u32>::new(cx, rows);
         let out = Clusters {
             cx,
-            device,
             shape,
             rows,
             signatures: DeviceBuffer::new(cx, rows)?,
@@ -121,7 +117,7 @@ impl<'a> Clusters<'a> {
             flags: DeviceBuffer::new(cx, rows + 1)?,
             sums: DeviceBuffer::new(cx, SUMS)?,
         };
-        let kernel = SIGN.load(device, (a.widths(),))?;
+        let kernel = SIGN.load(cx.device, (a.widths(),))?;
         // SAFETY: there are rows + 1 offsets and nnz columns of these types; the other arrays have one
         // element per row.
         unsafe {
@@ -133,7 +129,7 @@ impl<'a> Clusters<'a> {
     }
 
     fn kernel(&self, name: &str) -> Result<Kernel> {
-        self.device.modules().kernel(MODULE, name)
+        self.cx.device.modules().kernel(MODULE, name)
     }
 
     fn height(&self) -> i32 {
@@ -300,16 +296,16 @@ impl<'a> Clusters<'a> {
 }
 
 /// Makes windows of similar rows; the rows of `a` must be sorted. Takes 101 bytes per row while it runs.
-/// Blocks. The context must be current.
-pub fn cluster(cx: &Context, device: &Device, a: &Rows, shape: BlockShape, when: When) -> Result<Clustered> {
+/// Blocks.
+pub fn cluster(cx: &DeviceCall<'_>, a: &Rows, shape: BlockShape, when: When) -> Result<Clustered> {
     shape.check()?;
     check_rows(a.rows as usize)?;
     if a.rows == 0 || a.nnz == 0 {
         return Ok(Clustered { places: None, before: 0, after: 0 });
     }
-    let before = count_blocks(cx, device, a, shape, None)?;
+    let before = count_blocks(cx, a, shape, None)?;
     let none = |before| Clustered { places: None, before, after: before };
-    let mut clusters = Clusters::new(cx, device, a, shape)?;
+    let mut clusters = Clusters::new(cx, a, shape)?;
     if !when.goes_on(|| clusters.promise())? {
         return Ok(none(before));
     }
@@ -330,7 +326,7 @@ pub fn cluster(cx: &Context, device: &Device, a: &Rows, shape: BlockShape, when:
     clusters.retain()?;
     clusters.pass(None, 0)?;
     let [mut places, place_of] = clusters.windows()?;
-    let after = count_blocks(cx, device, a, shape, Some([&places, &place_of]))?;
+    let after = count_blocks(cx, a, shape, Some([&places, &place_of]))?;
     if after >= before {
         return Ok(none(before));
     }

@@ -59,13 +59,12 @@ use std::sync::Arc;
 use self::bins::{Binned, Bins, ProductRowStatsAt, RowBin};
 use self::columns::Transposition;
 use self::dense::Dense;
-use self::factors::renew_values;
 pub use self::factors::{inspect, Factors};
 use self::kernels::Name;
 use self::map::Map;
 use self::rows::{Factor, Kernels, Listed, Output};
 use self::wide::{Tasks, Wide};
-use super::device::Device;
+use super::device::{Device, DeviceCall};
 use super::launch::{launch, launch_overlapping, Overlap};
 use super::memory::{self, filled, filled_members, optional, DeviceBuffer, Fill};
 use super::operand::{Operand, Rows};
@@ -93,10 +92,10 @@ impl SpgemmBackend for Cuda {
         problem: &SpgemmProblem,
         choice: &Choice,
     ) -> Result<Option<SpgemmInspection>> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         self.require_on_device(&problem.a, "A")?;
         self.require_on_device(&problem.b, "B")?;
-        inspect(cx, &self.device, problem, choice).map(Some)
+        inspect(cx, problem, choice).map(Some)
     }
 
     fn build_spgemm(
@@ -106,13 +105,13 @@ impl SpgemmBackend for Cuda {
         choice: &Choice,
         inspection: Option<SpgemmInspection>,
     ) -> Result<Box<dyn SpgemmExecutor>> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         if inspection.is_none() {
             self.require_on_device(&problem.a, "A")?;
             self.require_on_device(&problem.b, "B")?;
         }
         let factors = inspection.and_then(|inspection| inspection.backend_state.downcast().ok());
-        build(cx, &self.device, problem, choice, factors.map(|factors| *factors))
+        build(cx, problem, choice, factors.map(|factors| *factors))
     }
 
     fn build_spgemm_of_tiles(
@@ -122,43 +121,41 @@ impl SpgemmBackend for Cuda {
         choice: &Choice,
         factors: &TileFactors,
     ) -> Result<Box<dyn SpgemmExecutor>> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         self.require_on_device(&problem.a, "A")?;
         self.require_on_device(&problem.b, "B")?;
-        Ok(Box::new(tile::CudaTile::of_tiles(cx, &self.device, problem, choice, factors)?))
+        Ok(Box::new(tile::CudaTile::of_tiles(cx, problem, choice, factors)?))
     }
 
     fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         self.require_on_device(a, "A")?;
-        tile_matrix::make(cx, &self.device, a)
+        tile_matrix::make(cx, a)
     }
 
     fn write_tiles(&self, cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         self.require_on_device(b, "B")?;
-        tile_matrix::write(cx, &self.device, tiles, b)
+        tile_matrix::write(cx, tiles, b)
     }
 }
 
 /// Builds the executor for `choice` and counts the multiplications. A and B are validated and read as
-/// `choice` says, unless [`inspect`] has done so and its `factors` are given. Blocks. The context must be
-/// current.
+/// `choice` says, unless [`inspect`] has done so and its `factors` are given. Blocks.
 pub fn build(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     problem: &SpgemmProblem,
     choice: &Choice,
     factors: Option<Factors>,
 ) -> Result<Box<dyn SpgemmExecutor>> {
     let factors = match factors {
         Some(factors) => factors,
-        None => Factors::new(cx, device, problem, choice)?,
+        None => Factors::new(cx, problem, choice)?,
     };
     if choice.algorithm() == Algorithm::Tile {
-        return Ok(Box::new(tile::CudaTile::new(cx, device, problem, choice, factors)?));
+        return Ok(Box::new(tile::CudaTile::new(cx, problem, choice, factors)?));
     }
-    Ok(Box::new(CudaSpgemm::new(cx, device, problem, choice, factors)?))
+    Ok(Box::new(CudaSpgemm::new(cx, problem, choice, factors)?))
 }
 
 /// Maximum number of bytes that a plan keeps for wide rows without checking that the free memory also has
@@ -245,13 +242,7 @@ struct Job<'a> {
 }
 
 impl CudaSpgemm {
-    fn new(
-        cx: &Context,
-        device: &Arc<Device>,
-        problem: &SpgemmProblem,
-        choice: &Choice,
-        factors: Factors,
-    ) -> Result<Self> {
+    fn new(cx: &DeviceCall<'_>, problem: &SpgemmProblem, choice: &Choice, factors: Factors) -> Result<Self> {
         let transposed = choice.method.is_transposed();
         let (left_side, right_side) = factors.sides(transposed);
         let (left, left_stats) = (left_side.operand.rows(), left_side.stats);
@@ -263,26 +254,26 @@ impl CudaSpgemm {
                 u32::MAX
             )));
         }
-        let kernels = Kernels::new(device, problem.types, (right.index_type, right.cols));
+        let kernels = Kernels::new(cx.device, problem.types, (right.index_type, right.cols));
 
         let order = match order {
             Some(order) => order,
-            None => rows::order(bins::order_flags(cx, device, &kernels, &right, &right_stats)?),
+            None => rows::order(bins::order_flags(cx, &kernels, &right, &right_stats)?),
         };
         let (of_left, of_right) = ((&left, &left_stats), (&right, &right_stats));
         // Both block, so that all work of the analysis has been done afterwards.
         let (statistics, uncounted, counted, products) =
-            match small::count(cx, device, &kernels, of_left, of_right, order)? {
+            match small::count(cx, &kernels, of_left, of_right, order)? {
                 Some((statistics, counted, products)) => (statistics, None, Some(counted), products),
                 None => {
                     let (statistics, binned, products) =
-                        bins::ProductRowStats::new(cx, device, &kernels, of_left, of_right, order)?;
+                        bins::ProductRowStats::new(cx, &kernels, of_left, of_right, order)?;
                     (statistics, Some(binned), None, products)
                 }
             };
         let [a, b] = factors.filled();
         Ok(CudaSpgemm {
-            device: Arc::clone(device),
+            device: Arc::clone(cx.device),
             problem: *problem,
             a,
             b,
@@ -308,11 +299,12 @@ impl CudaSpgemm {
     /// Returns the parameters for the wide rows of the product of `left` and `right`.
     fn wide_product<'a>(
         &'a self,
+        cx: &'a DeviceCall<'_>,
         left: &'a Rows,
         right: &'a Rows,
         statistics: ProductRowStatsAt,
     ) -> wide::Product<'a> {
-        wide::Product { device: &self.device, kernels: &self.kernels, left, right, statistics }
+        wide::Product { cx, kernels: &self.kernels, left, right, statistics }
     }
 
     /// Begins a sequence of kernels that run side by side.
@@ -321,7 +313,7 @@ impl CudaSpgemm {
     }
 
     /// Counts the entries of C, sorts the rows into bins by them, and prepares the numeric phase. Blocks.
-    fn count_entries(&self, cx: &Context, binned: &Binned) -> Result<Counted> {
+    fn count_entries(&self, cx: &DeviceCall<'_>, binned: &Binned) -> Result<Counted> {
         let (left, right) = self.factors();
         let rows = left.rows as usize;
         // The kernel below writes the numbers of all rows.
@@ -342,9 +334,8 @@ impl CudaSpgemm {
         }
         // All kernels from here on to the end of the wide rows' count run side by side.
         let overlap = &self.overlap()?;
-        let wide_product = self.wide_product(&left, &right, statistics);
+        let wide_product = self.wide_product(cx, &left, &right, statistics);
         let mut wide = Wide::count(
-            cx,
             &wide_product,
             binned.bin(RowBin::DenseWindows.bins().start),
             binned.windows,
@@ -387,7 +378,7 @@ impl CudaSpgemm {
             }
         }
         if let Some(wide) = &mut wide {
-            wide.end_count(cx, &wide_product, offsets.address())?;
+            wide.end_count(&wide_product, offsets.address())?;
         }
         if !statistics.slides.is_null() {
             // The other rows of a slide have as many entries as its first one, which has been counted.
@@ -401,7 +392,7 @@ impl CudaSpgemm {
         unsafe { rows::scan(cx, &self.kernels, offsets.address(), rows + 1)? };
         let partial_sums = wide.as_ref().map_or(Address::NULL, Wide::number_of_partial_sums);
         let (binned, [nnz, partial_sums]) =
-            Binned::by_entries(cx, &self.device, &self.kernels, &self.statistics, &offsets, partial_sums)?;
+            Binned::by_entries(cx, &self.kernels, &self.statistics, &offsets, partial_sums)?;
         offsets.mark_filled();
         let wide = match wide {
             Some(mut wide) => {
@@ -420,7 +411,7 @@ impl CudaSpgemm {
 
     /// Prepares the dense multiplication of the wide rows, if at least half of all rows are wide and if it is
     /// faster and takes no more bytes than C and the factors.
-    fn dense(&self, cx: &Context, wide: &Wide, binned: &Binned, nnz: i64) -> Result<Option<Dense>> {
+    fn dense(&self, cx: &DeviceCall<'_>, wide: &Wide, binned: &Binned, nnz: i64) -> Result<Option<Dense>> {
         let (left, right) = self.factors();
         let (_, wide_rows) = binned.bin(RowBin::DenseWindows.bins().start);
         if wide.whole().is_none() || 2 * wide_rows < left.rows {
@@ -438,7 +429,7 @@ impl CudaSpgemm {
             // With row offsets, bins and statistics of each row.
             kept: wide.bytes() + left.rows as usize * 64,
         };
-        match Dense::new(cx, &self.device, &self.kernels, &wanted)? {
+        match Dense::new(cx, &self.kernels, &wanted)? {
             Some(dense) => filled(cx, dense).map(Some),
             None => Ok(None),
         }
@@ -627,6 +618,11 @@ impl CudaSpgemm {
     }
 }
 
+/// Returns the error for a numeric phase before the symbolic one.
+fn not_counted() -> Error {
+    Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first")
+}
+
 /// Returns the bytes of `count` elements of `size` bytes; an error if the number overflows.
 fn bytes(count: usize, size: usize) -> Result<usize> {
     count.checked_mul(size).ok_or_else(|| Error::out_of_memory(usize::MAX))
@@ -637,7 +633,7 @@ impl SpgemmExecutor for CudaSpgemm {
     /// be repeated when more memory is free.
     fn symbolic(&mut self, cx: &Context) -> Result<i64> {
         let device = Arc::clone(&self.device);
-        let _entered = device.enter()?;
+        let cx = &device.call(cx)?;
         if let Some(uncounted) = &self.uncounted {
             // The results are stored only when they are complete, so that a failure changes nothing.
             let mut counted = self.count_entries(cx, uncounted)?;
@@ -660,10 +656,8 @@ impl SpgemmExecutor for CudaSpgemm {
 
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
         let device = Arc::clone(&self.device);
-        let _entered = device.enter()?;
-        let Some(counted) = &self.counted else {
-            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
-        };
+        let cx = &device.call(cx)?;
+        let counted = self.counted.as_ref().ok_or_else(not_counted)?;
         let (left, right) = self.factors();
         let shape = (left.rows, right.cols, counted.nnz);
         let arrays = target::check(&device, &self.problem, self.transposed, c, shape)?;
@@ -689,10 +683,15 @@ impl SpgemmExecutor for CudaSpgemm {
     /// repeated.
     fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()> {
         let device = Arc::clone(&self.device);
-        let _entered = device.enter()?;
+        let cx = &device.call(cx)?;
         let problem = &mut self.problem;
-        renew_values(cx, &mut self.a, (&mut problem.a, problem.op_a), a, "A")?;
-        renew_values(cx, &mut self.b, (&mut problem.b, problem.op_b), b, "B")
+        if !a.is_null() {
+            self.a.update_values(cx, (&mut problem.a, problem.op_a), a, "A")?;
+        }
+        if !b.is_null() {
+            self.b.update_values(cx, (&mut problem.b, problem.op_b), b, "B")?;
+        }
+        Ok(())
     }
 
     fn reads_values(&self) -> [bool; 2] {
@@ -709,7 +708,7 @@ impl SpgemmExecutor for CudaSpgemm {
     }
 
     fn suits_tiles(&self, cx: &Context) -> Result<Option<f64>> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let (left, right) = self.factors();
         let Some(binned) = &self.uncounted else { return Ok(None) };
         let bins = self.kernels.symbolic_bins(self.statistics.distinct);

@@ -29,30 +29,29 @@ use std::sync::Arc;
 use self::analysis::{Analysis, InspectedRows, SharedResults};
 use self::schedule::Schedule;
 use self::window::{DenseTiles, MaskedTiles, WindowSpmm};
-use super::device::Device;
+use super::device::{Device, DeviceCall};
 use super::launch::{blocks_of_grid, launch, launch_early, launch_product, Kernel};
 use super::memory::{filled, filled_members};
 use super::module::kinds::{kernel_kinds, Kind};
 use super::operand::Operand;
-use super::order::Order as RowOrder;
+use super::order::{methods_of_ordered_rows, Order as RowOrder};
 use super::scalars::{scalars, Scalar};
 use super::{result_name, timing, types_name, Cuda};
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::layouts::kernel_structs;
-use crate::backend::{LayoutInfo, SpmmExecutor};
+use crate::backend::SpmmExecutor;
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
-use crate::reorder::KeptOrder;
 use crate::select::spmm::copies::{row_aligns, row_needs_rows, LINE};
 use crate::select::spmm::reach::Reach;
 use crate::select::spmm::row::{self, groups, Plan, RowsOfB, Step};
 use crate::select::spmm::tiles;
 use crate::select::{self, Choice, Method, Source, SpmmInspection};
 use crate::support::Types;
-use crate::types::{Address, DataType, IndexType, Operation, Order, Reorder, ScalarsAt};
+use crate::types::{Address, DataType, IndexType, Operation, Order, ScalarsAt};
 
 /// Threads of a block of the kernels that copy.
 const THREADS: u32 = 256;
@@ -97,9 +96,9 @@ impl SpmmBackend for Cuda {
         problem: &SpmmProblem,
         among: &[Algorithm],
     ) -> Result<Option<SpmmInspection>> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         self.require_on_device(&problem.a, "A")?;
-        inspect(cx, &self.device, problem, among).map(Some)
+        inspect(cx, problem, among).map(Some)
     }
 
     fn build_spmm(
@@ -109,14 +108,14 @@ impl SpmmBackend for Cuda {
         choice: &Choice,
         inspection: Option<&SpmmInspection>,
     ) -> Result<Box<dyn SpmmExecutor>> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         self.require_on_device(&problem.a, "A")?;
-        build(cx, &self.device, problem, choice, inspection)
+        build(cx, problem, choice, inspection)
     }
 
     fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
-        let _entered = self.device.enter()?;
-        timing::spmm(cx, &self.device, problem, executor)
+        let cx = &self.device.call(cx)?;
+        timing::spmm(cx, problem, executor)
     }
 
     fn spmm_once_bytes(&self, problem: &SpmmProblem) -> Result<Option<usize>> {
@@ -132,7 +131,7 @@ impl SpmmBackend for Cuda {
         b: &DenseMatrix,
         c: &DenseMatrix,
     ) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         match once::product(&self.device, problem)? {
             Some(product) => product.product(cx, scalars, [b, c, c]),
             None => Err(Error::unsupported("A: SpMM without analysis reads rows of op(A) in place")),
@@ -141,29 +140,23 @@ impl SpmmBackend for Cuda {
 }
 
 /// Computes the statistics of the pattern that the choice of an algorithm uses. Blocks.
-fn inspect(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmmProblem,
-    among: &[Algorithm],
-) -> Result<SpmmInspection> {
-    let shared = SharedResults::new(device);
-    let analysis = Analysis { cx, device, problem, shared: &shared };
+fn inspect(cx: &DeviceCall<'_>, problem: &SpmmProblem, among: &[Algorithm]) -> Result<SpmmInspection> {
+    let shared = SharedResults::new(cx.device);
+    let analysis = Analysis { cx, problem, shared: &shared };
     let (statistics, clustered) = (analysis.statistics()?, analysis.clustered_statistics(among)?);
     Ok(SpmmInspection { statistics, clustered, backend_state: Box::new(shared) })
 }
 
-/// Builds the executor of the chosen method. The context must be current.
+/// Builds the executor of the chosen method.
 pub(super) fn build(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     problem: &SpmmProblem,
     choice: &Choice,
     inspection: Option<&SpmmInspection>,
 ) -> Result<Box<dyn SpmmExecutor>> {
-    let fresh = SharedResults::new(device);
+    let fresh = SharedResults::new(cx.device);
     let shared = inspection.and_then(|inspection| inspection.backend_state.downcast_ref()).unwrap_or(&fresh);
-    let analysis = Analysis { cx, device, problem, shared };
+    let analysis = Analysis { cx, problem, shared };
     Ok(match &choice.method {
         Method::Window(clusters) => {
             let clusters = analysis.takes_clusters(clusters)?;
@@ -173,7 +166,7 @@ pub(super) fn build(
             }
         }
         Method::Dense(multiplier) => Box::new(dense::build_from(&analysis, *multiplier)?),
-        Method::Swift { deterministic } => Box::new(swift::build(cx, device, problem, *deterministic)?),
+        Method::Swift { deterministic } => Box::new(swift::build(cx, problem, *deterministic)?),
         Method::Smat { clusters, width } => Box::new(smat::build_from(&analysis, (clusters, *width))?),
         Method::SpmmSell => Box::new(sell::SellSpmm::build(&analysis)?),
         Method::SpmmCsr(order) => Box::new(csr::CsrSpmm::build(&analysis, choice.a, order)?),
@@ -272,25 +265,25 @@ fn lines(bytes: usize) -> usize {
 
 impl RowSpmm {
     fn build(analysis: &Analysis<'_>, source: Source, order: &select::RowOrder) -> Result<Self> {
-        let &Analysis { cx, device, problem, .. } = analysis;
+        let &Analysis { cx, problem, .. } = analysis;
         let InspectedRows { operand, stats, .. } = analysis.rows_in_order(source, order)?;
-        let (operand, order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
+        let (operand, order) = RowOrder::apply(cx, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let mean = rows.nnz / rows.rows.max(1);
         let for_groups =
             !order.policy().is_named() && row::is_for_groups(problem, rows.index_type, (rows.rows, rows.nnz));
         let groups = for_groups.then(|| {
-            let multiprocessors = i64::from(device.properties().multiprocessors);
+            let multiprocessors = i64::from(cx.device.properties().multiprocessors);
             row::groups_of(problem.types.x.size(), problem.columns(), rows.rows, multiprocessors)
         });
-        let schedule = Schedule::build(cx, device, &rows, &stats, groups)?;
-        let reach = reach::measure(cx, device, &rows, &stats)?;
-        let mut kernels = Kernels::load(device, problem.types, rows.index_type)?;
+        let schedule = Schedule::build(cx, &rows, &stats, groups)?;
+        let reach = reach::measure(cx, &rows, &stats)?;
+        let mut kernels = Kernels::load(cx.device, problem.types, rows.index_type)?;
         if schedule.has_groups() {
-            kernels.groups = groups::load(device, problem.types)?;
+            kernels.groups = groups::load(cx.device, problem.types)?;
         }
         let kernels = Arc::new(kernels);
-        let (device, problem) = (Arc::clone(device), *problem);
+        let (device, problem) = (Arc::clone(cx.device), *problem);
         let copied = usize::MAX;
         filled(cx, RowSpmm { device, problem, operand, order, schedule, kernels, mean, reach, copied })
     }
@@ -432,12 +425,14 @@ impl RowKernels {
 }
 
 impl SpmmExecutor for RowSpmm {
+    methods_of_ordered_rows!();
+
     fn workspace_bytes(&self, n: usize) -> usize {
         self.workspace_offsets(n).total
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let accumulator = self.accumulator();
         let (alpha, beta) = scalars(cx, accumulator, alpha, beta)?;
         let rows = self.operand.rows();
@@ -456,29 +451,10 @@ impl SpmmExecutor for RowSpmm {
         Ok(())
     }
 
-    fn keeps_arrays(&self) -> bool {
-        true
-    }
-
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let a = self.problem.a.with_values(values);
-        self.operand.update_values(cx, &a, self.problem.op, "A")?;
-        self.problem.a = a;
-        Ok(())
-    }
-
-    fn layout(&self) -> LayoutInfo {
-        self.operand.layout()
-    }
-
-    fn reorder(&self) -> Reorder {
-        self.order.policy()
-    }
-
-    fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
-        let _entered = self.device.enter()?;
-        self.order.kept(cx)
+        let cx = &self.device.call(cx)?;
+        let a = (&mut self.problem.a, self.problem.op);
+        self.operand.update_values(cx, a, values, "A")
     }
 }
 
@@ -486,7 +462,7 @@ impl RowSpmm {
     /// Multiplies for `n` columns of C from column `begin` on: as many as are copied and summed at a time.
     fn multiply(
         &self,
-        cx: &Context,
+        cx: &DeviceCall<'_>,
         (alpha, beta): (Scalar, Scalar),
         b: &DenseMatrix,
         c: &DenseMatrix,
@@ -509,7 +485,7 @@ impl RowSpmm {
             (from, flags) = (Strides { row: offsets.ld, col: 1 }, 0);
         }
         if begin == 0 {
-            self.schedule.make(cx, &self.device, &rows, workspace_at(offsets.lists))?;
+            self.schedule.make(cx, &rows, workspace_at(offsets.lists))?;
         }
         let to = Strides::new(c.order, false, c.ld);
         let c_values = c.values.offset(begin * to.col as usize * c_size);

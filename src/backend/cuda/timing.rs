@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::device::Device;
+use super::device::{Device, DeviceCall};
 use super::driver::{self, check, raw, Raw};
 use super::launch::{launch, Kernel};
 use super::memory::{self, DeviceBuffer, Fill};
@@ -121,7 +121,7 @@ impl Stopwatch {
         }
         // The first run warms up.
         let timed = &mut micros[1..];
-        timed.sort_by(f64::total_cmp);
+        timed.sort_unstable_by(f64::total_cmp);
         let rate = 2.0 * BYTES as f64 / (timed[RUNS / 2] * 1e-6);
         drop((from, to));
         drop(entered);
@@ -199,17 +199,12 @@ fn context(stream: Address, allocator: Arc<Allocator>) -> Context {
 /// Number of executions that are timed, after one that is not.
 const RUNS: usize = 5;
 
-/// Measures the seconds that one SpMV takes. The context must be current.
-pub(super) fn spmv(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmvProblem,
-    executor: &dyn SpmvExecutor,
-) -> Result<f64> {
+/// Measures the seconds that one SpMV takes.
+pub(super) fn spmv(cx: &DeviceCall<'_>, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
     let (rows, cols, _) = problem.a.shape();
     let (rows, cols) = problem.op.shape(rows, cols);
-    let x = operand(cx, device, problem.types.x, cols)?;
-    let y = operand(cx, device, problem.types.y, rows)?;
+    let x = operand(cx, problem.types.x, cols)?;
+    let y = operand(cx, problem.types.y, rows)?;
     let vector = |buffer: &DeviceBuffer<u8>, len, value_type| DenseVector {
         len,
         values: buffer.address(),
@@ -218,24 +213,17 @@ pub(super) fn spmv(
     };
     let (x, y) = (vector(&x, cols, problem.types.x), vector(&y, rows, problem.types.y));
     let scalars = Scalars::new(problem.types.compute);
-    median(cx, device, executor.workspace_bytes(), |cx| {
-        executor.execute(cx, scalars.one(), &x, scalars.zero(), &y)
-    })
+    median(cx, executor.workspace_bytes(), |cx| executor.execute(cx, scalars.one(), &x, scalars.zero(), &y))
 }
 
-/// Measures the seconds that one SpMM with nHint columns takes. The context must be current.
-pub(super) fn spmm(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmmProblem,
-    executor: &dyn SpmmExecutor,
-) -> Result<f64> {
+/// Measures the seconds that one SpMM with nHint columns takes.
+pub(super) fn spmm(cx: &DeviceCall<'_>, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
     let (rows, cols, _) = problem.a.shape();
     let (m, k) = problem.op.shape(rows, cols);
     let n = problem.n_hint.max(1);
     let (b_rows, b_cols) = problem.op_b.shape(k, n);
-    let b = operand(cx, device, problem.types.x, b_rows.saturating_mul(b_cols))?;
-    let c = operand(cx, device, problem.types.y, m.saturating_mul(n))?;
+    let b = operand(cx, problem.types.x, b_rows.saturating_mul(b_cols))?;
+    let c = operand(cx, problem.types.y, m.saturating_mul(n))?;
     let matrix = |buffer: &DeviceBuffer<u8>, rows, cols, order, value_type| DenseMatrix {
         rows,
         cols,
@@ -248,39 +236,43 @@ pub(super) fn spmm(
     let b = matrix(&b, b_rows, b_cols, problem.b_order, problem.types.x);
     let c = matrix(&c, m, n, problem.c_order, problem.types.y);
     let scalars = Scalars::new(problem.types.compute);
-    median(cx, device, executor.workspace_bytes(n as usize), |cx| {
+    median(cx, executor.workspace_bytes(n as usize), |cx| {
         executor.execute(cx, scalars.one(), &b, scalars.zero(), &c)
     })
 }
 
 /// Makes a dense operand whose values are not zeros.
-fn operand(cx: &Context, device: &Arc<Device>, value_type: DataType, len: i64) -> Result<DeviceBuffer<u8>> {
+fn operand(cx: &DeviceCall<'_>, value_type: DataType, len: i64) -> Result<DeviceBuffer<u8>> {
     let bytes = (len as usize).saturating_mul(value_type.size());
     let buffer = DeviceBuffer::<u8>::new(cx, bytes)?;
-    let fill = device.modules().kernel("tools/measure", "measure_fill")?;
+    let fill = cx.device.modules().kernel("tools/measure", "measure_fill")?;
     let width = value_type.align().max(2) as u32;
     let elements = (bytes as u64) / u64::from(width);
     let kind = match value_type {
         DataType::R16BF => 3,
         _ => width,
     };
-    let blocks = device.properties().multiprocessors * 8;
+    let blocks = cx.device.properties().multiprocessors * 8;
     // SAFETY: the buffer has that many bytes.
     unsafe { launch!(fill, blocks, 256, 0, cx.stream; buffer.address(), elements, kind)? };
     Ok(buffer)
 }
 
 fn median(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     workspace_bytes: usize,
     execute: impl Fn(&Context) -> Result<()>,
 ) -> Result<f64> {
     let buffer = DeviceBuffer::<u8>::new(cx, workspace_bytes)?;
     let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES)?;
     let workspace = Workspace { address: buffer.address(), bytes: buffer.bytes() };
-    let cx =
-        Context { workspace, counters: counters.address(), pointer_mode: PointerMode::Host, ..cx.clone() };
+    let device = cx.device;
+    let cx = Context {
+        workspace,
+        counters: counters.address(),
+        pointer_mode: PointerMode::Host,
+        ..Context::clone(cx)
+    };
     let watch = Stopwatch::new(device.ordinal(), cx.stream)?;
     execute(&cx)?;
     let mut micros = [0.0; RUNS];
@@ -291,7 +283,7 @@ fn median(
         watch.stop()?;
         *micros = watch.micros()?;
     }
-    micros.sort_by(f64::total_cmp);
+    micros.sort_unstable_by(f64::total_cmp);
     Ok(micros[RUNS / 2] * 1e-6)
 }
 

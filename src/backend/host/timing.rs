@@ -51,7 +51,7 @@ fn median(mut execute: impl FnMut() -> Result<()>) -> Result<f64> {
         execute()?;
         *seconds = start.elapsed().as_secs_f64();
     }
-    seconds.sort_by(f64::total_cmp);
+    seconds.sort_unstable_by(f64::total_cmp);
     Ok(seconds[RUNS / 2])
 }
 

@@ -2,12 +2,11 @@
 //! one kernel, which adds to words that must be zero.
 
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
-use crate::memory::Context;
 use crate::select::spmv::statistics::samples;
 use crate::types::Address;
 
@@ -18,12 +17,12 @@ const WARPS: u64 = THREADS as u64 / 32;
 
 /// Enqueues the counting over rows of op(A), which need not be valid. `words` has room for the words of the
 /// statistics without the last two ([`crate::select::spmv::statistics::SHARED`]).
-pub fn enqueue(cx: &Context, device: &Device, rows: &Rows, x_bytes: usize, words: Address) -> Result<()> {
+pub fn enqueue(cx: &DeviceCall<'_>, rows: &Rows, x_bytes: usize, words: Address) -> Result<()> {
     let (runs, samples) = samples(rows.rows as u64);
     if rows.rows > 0 {
-        let kernel = STATISTICS.load(device, (rows.widths(),))?;
+        let kernel = STATISTICS.load(cx.device, (rows.widths(),))?;
         // One warp per sample, and more blocks where there are many offsets.
-        let grid = blocks(device, rows.rows).max(samples.div_ceil(WARPS) as u32);
+        let grid = blocks(cx.device, rows.rows).max(samples.div_ceil(WARPS) as u32);
         // SAFETY: the arrays have rows + 1 and nnz elements of these types; the kernel compares an offset
         // with nnz before it uses it as an index; `words` has SHARED words.
         unsafe {
@@ -38,7 +37,6 @@ pub fn enqueue(cx: &Context, device: &Device, rows: &Rows, x_bytes: usize, words
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     use crate::backend::cuda::convert::testing::{context_of_device, typed};
     use crate::backend::cuda::memory::{DeviceBuffer, Readback};
@@ -49,11 +47,11 @@ mod tests {
     use crate::types::{Index, IndexType};
     use matrices::gallery;
 
-    fn statistics(cx: &Context, device: &Arc<Device>, rows: &Rows, x_bytes: usize) -> SpmvStatistics {
-        let mut words = Readback::take(cx, device).unwrap();
-        enqueue(cx, device, rows, x_bytes, words.at(0)).unwrap();
+    fn statistics(cx: &DeviceCall<'_>, rows: &Rows, x_bytes: usize) -> SpmvStatistics {
+        let mut words = Readback::take(cx).unwrap();
+        enqueue(cx, rows, x_bytes, words.at(0)).unwrap();
         let wanted = rows.rows > 0 && may_share(rows.rows as usize, rows.nnz as usize);
-        let _same = wanted.then(|| enqueue_shared(cx, device, rows, words.at(SHARED)).unwrap());
+        let _same = wanted.then(|| enqueue_shared(cx, rows, words.at(SHARED)).unwrap());
         words.fetch(cx, WORDS).unwrap();
         let words = words.wait(cx).unwrap()[..WORDS].to_vec();
         SpmvStatistics::new((rows.rows as u64, rows.cols as u64, rows.nnz as u64), x_bytes, words)
@@ -62,7 +60,7 @@ mod tests {
     /// Asserts that the device counts what the CPU counts, for every index width and base.
     fn compare(name: &str, cols: i64, offsets: &[i64], indices: &[i64]) {
         let Some((device, cx)) = context_of_device() else { return };
-        let _entered = device.enter().unwrap();
+        let cx = &device.call(&cx).unwrap();
         let major = offsets.len() - 1;
         for (offset_type, index_type) in [
             (IndexType::I32, IndexType::I32),
@@ -73,7 +71,7 @@ mod tests {
                 let shifted = |numbers: &[i64]| numbers.iter().map(|n| n + base).collect::<Vec<_>>();
                 let (offsets, indices) = (shifted(offsets), shifted(indices));
                 let on_device = [typed(&offsets, offset_type), typed(&indices, index_type)]
-                    .map(|array| DeviceBuffer::from_slice(&cx, &array).unwrap());
+                    .map(|array| DeviceBuffer::from_slice(cx, &array).unwrap());
                 let rows = Rows {
                     offsets: on_device[0].address(),
                     indices: on_device[1].address(),
@@ -94,8 +92,8 @@ mod tests {
                         indices: &indices,
                         by_columns: false,
                     };
-                    let found = statistics(&cx, &device, &rows, x_bytes);
-                    let again = statistics(&cx, &device, &rows, x_bytes);
+                    let found = statistics(cx, &rows, x_bytes);
+                    let again = statistics(cx, &rows, x_bytes);
                     let expected = SpmvStatistics::of(&pattern, x_bytes);
                     assert_eq!(found, expected, "{name}, {offset_type:?} {index_type:?} base {base}");
                     assert_eq!(found, again, "{name}");

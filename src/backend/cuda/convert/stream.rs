@@ -2,12 +2,10 @@
 //! src/format/stream.rs describes, bit-identical to the host's. The host reads back two numbers: how many
 //! tiles have high halves of columns, and how many rows are split.
 
-use std::sync::Arc;
-
 use super::values::Gather;
 use super::{bits_of_values, device_wide, origins_address, Positions};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{self, filled_members, DeviceBuffer, Fill, Numbers};
@@ -15,7 +13,6 @@ use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
 use crate::error::{Error, Result};
 use crate::format::stream::{tile_slots, Split, Tile, BLOCK_TILES, WIDE_OF};
-use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType};
 
 same_elements!(Tile = "common/stream_tiles.cuh Tile" { row, base, high, link });
@@ -98,8 +95,7 @@ impl DeviceStream {
     ///
     /// Temporary memory: 8 bytes per row, 8 per tile and 8 per block.
     pub fn build(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         operand: &Operand,
         stats: &RowStats,
         value_type: DataType,
@@ -115,7 +111,7 @@ impl DeviceStream {
                 "A: algorithm stream numbers {tile_count} tiles by 31 bits"
             )));
         }
-        let tools = Tools { cx, device, rows, slots, tile, tiles: tile_count as u32 };
+        let tools = Tools { cx, rows, slots, tile, tiles: tile_count as u32 };
         let count = tile_count as usize;
         let padded = count * tile;
         let starts = tools.starts()?;
@@ -135,7 +131,7 @@ impl DeviceStream {
             parts: 0,
             positions: DeviceSlotPositions::Dropped,
             refill: Refill {
-                gather: Gather::load(device, value_type, "32")?,
+                gather: Gather::load(cx.device, value_type, "32")?,
                 conjugate: conjugate && value_type.is_complex(),
                 plain: false,
                 value_bytes: value_type.size(),
@@ -159,7 +155,7 @@ impl DeviceStream {
 
     /// Enqueues the gathering of new values from an array in the user's order, without allocation or wait.
     /// Returns false, and does nothing, if positions were not kept.
-    pub fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
+    pub fn refill(&self, cx: &DeviceCall<'_>, values: Address) -> Result<bool> {
         let (positions, slots) = match &self.positions {
             DeviceSlotPositions::Dropped => return Ok(false),
             DeviceSlotPositions::Identity if self.refill.plain => {
@@ -173,16 +169,15 @@ impl DeviceStream {
         // Positions are those of the user's nnz values or all ones; the layout has as many slots as there are
         // positions, or as entries if there are none.
         let (from, to) = ((values, positions), (slots, self.values.address()));
-        self.refill.gather.launch(cx, device, from, self.refill.conjugate, to)?;
+        self.refill.gather.launch(cx, from, self.refill.conjugate, to)?;
         Ok(true)
     }
 }
 filled_members!(DeviceStream { tiles, ends, voids, lows, highs, values, splits, positions });
 
-/// Context, device and sizes for the kernels of the conversion.
+/// Call and sizes for the kernels of the conversion.
 struct Tools<'a> {
-    cx: &'a Context,
-    device: &'a Arc<Device>,
+    cx: &'a DeviceCall<'a>,
     rows: Rows,
     slots: i64,
     tile: usize,
@@ -191,7 +186,7 @@ struct Tools<'a> {
 
 impl Tools<'_> {
     fn kernel(&self, name: &str) -> Result<Kernel> {
-        self.device.modules().kernel(MODULE, name)
+        self.cx.device.modules().kernel(MODULE, name)
     }
 
     /// Computes the first slot of each row and, behind them, the number of slots.
@@ -200,10 +195,10 @@ impl Tools<'_> {
         let count = rows.rows as usize + 1;
         let starts = DeviceBuffer::<i64>::new(self.cx, count)?;
         if rows.rows > 0 {
-            let kernel = ROW_SLOTS.load(self.device, (rows.offset_type,))?;
+            let kernel = ROW_SLOTS.load(self.cx.device, (rows.offset_type,))?;
             // SAFETY: there are rows + 1 offsets of this type, and room for as many numbers.
             unsafe {
-                launch!(kernel, blocks(self.device, rows.rows + 1), THREADS, 0, stream;
+                launch!(kernel, blocks(self.cx.device, rows.rows + 1), THREADS, 0, stream;
                     rows.offsets, rows.rows, starts.address())?;
                 device_wide::scan(self.cx, &starts)?;
             }
@@ -222,11 +217,11 @@ impl Tools<'_> {
         let (rows, stream) = (self.rows, self.cx.stream);
         let wide = DeviceBuffer::<i64>::new(self.cx, self.tiles as usize + 1)?;
         let tile_rows = self.kernel("stream_tile_rows")?;
-        let fill = FILL.load(self.device, (rows.widths(), bits_of_values(value_type)?))?;
+        let fill = FILL.load(self.cx.device, (rows.widths(), bits_of_values(value_type)?))?;
         // SAFETY: the arrays are the operand's; starts has rows + 1 numbers, the layout's arrays have room
         // for `tiles` tiles, and wide for one more.
         unsafe {
-            launch!(tile_rows, blocks(self.device, rows.rows), THREADS, 0, stream;
+            launch!(tile_rows, blocks(self.cx.device, rows.rows), THREADS, 0, stream;
                 starts.address(), rows.rows, self.tile as i64, out.tiles.address())?;
             launch!(fill, self.tiles.div_ceil(FILL_TILES), THREADS, 0, stream;
                 rows.offsets, rows.indices, rows.base, rows.rows, starts.address(), self.slots, rows.values,
@@ -253,7 +248,7 @@ impl Tools<'_> {
         let count = self.kernel("stream_count_splits")?;
         // SAFETY: the arrays have tiles, rows + 1 and blocks + 1 elements.
         unsafe {
-            launch!(count, blocks(self.device, counts.len() as i64), THREADS, 0, stream;
+            launch!(count, blocks(self.cx.device, counts.len() as i64), THREADS, 0, stream;
                 out.tiles.address(), tiles, starts.address(), tile, counts.address())?;
             device_wide::scan(cx, &counts)?;
             device_wide::scan(cx, wide)?;
@@ -266,11 +261,11 @@ impl Tools<'_> {
         let high_tiles = if all { self.tiles as usize } else { wide_tiles };
         out.highs = DeviceBuffer::new(cx, high_tiles * self.tile)?;
         let link = self.kernel("stream_link")?;
-        let highs = HIGHS.load(self.device, (rows.widths(), self.tile))?;
+        let highs = HIGHS.load(self.cx.device, (rows.widths(), self.tile))?;
         // SAFETY: as above; there is room for each split row that was counted, and for a tile of high halves
         // for each number that `link` gives.
         unsafe {
-            launch!(link, blocks(self.device, tiles), THREADS, 0, stream;
+            launch!(link, blocks(self.cx.device, tiles), THREADS, 0, stream;
                 out.tiles.address(), tiles, starts.address(), tile, wide.address(), counts.address(),
                 i32::from(all), out.splits.address())?;
             if high_tiles > 0 {
@@ -300,7 +295,7 @@ impl Tools<'_> {
         if from.is_null() && stats.empty == 0 {
             out.positions = DeviceSlotPositions::Identity;
             out.refill.plain = !out.refill.conjugate;
-            out.refill.gather = Gather::load(self.device, value_type, "64")?;
+            out.refill.gather = Gather::load(self.cx.device, value_type, "64")?;
             return Ok(());
         }
         if !keep {
@@ -310,7 +305,7 @@ impl Tools<'_> {
         // All ones means that the slot has no entry.
         let is_wide = rows.nnz >= i64::from(u32::MAX) || is_wide();
         let positions = Numbers::new(self.cx, padded, is_wide)?;
-        let kernel = POSITIONS.load(self.device, (rows.offset_type, self.tile, positions.bits()))?;
+        let kernel = POSITIONS.load(self.cx.device, (rows.offset_type, self.tile, positions.bits()))?;
         // SAFETY: the arrays are the operand's, with nnz positions or NULL, and there is room for a number
         // for each slot, padding included.
         unsafe {
@@ -319,7 +314,7 @@ impl Tools<'_> {
                 out.voids.address(), from, positions.address())?;
         }
         if is_wide {
-            out.refill.gather = Gather::load(self.device, value_type, positions.bits())?;
+            out.refill.gather = Gather::load(self.cx.device, value_type, positions.bits())?;
         }
         out.positions = DeviceSlotPositions::Kept(positions);
         Ok(())

@@ -3,11 +3,14 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use bytemuck::Pod;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::memory::CudaMemory;
+use crate::backend::cuda::memory::{CudaMemory, DeviceBuffer};
 use crate::backend::cuda::module;
+use crate::backend::cuda::operand::Rows;
+use crate::format::testing::TestMatrix;
 use crate::memory::{Allocator, Context, Workspace};
 use crate::types::{Address, IndexType, PointerMode};
 
@@ -76,4 +79,53 @@ pub fn typed(numbers: &[i64], index: IndexType) -> Vec<i64> {
         *to = from as i32;
     }
     out
+}
+
+/// Combinations of types of row offsets and column indices.
+pub const WIDTHS: [(IndexType, IndexType); 3] =
+    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
+
+/// Rows of a matrix on the device, and their values.
+pub struct Uploaded<V: Pod> {
+    pub rows: Rows,
+    pub values: Vec<V>,
+    _arrays: (DeviceBuffer<i64>, DeviceBuffer<i64>, DeviceBuffer<V>),
+}
+
+impl<V: Pod> Uploaded<V> {
+    /// Copies rows whose offsets and columns are counted from `base`.
+    pub fn new(
+        cx: &Context,
+        (base, cols): (i64, usize),
+        [offsets, columns]: [&[i64]; 2],
+        widths: (IndexType, IndexType),
+        values: Vec<V>,
+    ) -> Self {
+        let count = offsets.len() as i64 - 1;
+        let offsets = DeviceBuffer::from_slice(cx, &typed(offsets, widths.0)).unwrap();
+        let indices = DeviceBuffer::from_slice(cx, &typed(columns, widths.1)).unwrap();
+        let on_device = DeviceBuffer::from_slice(cx, &values).unwrap();
+        let rows = Rows {
+            offsets: offsets.address(),
+            indices: indices.address(),
+            values: on_device.address(),
+            offset_type: widths.0,
+            index_type: widths.1,
+            base,
+            rows: count,
+            cols: cols as i64,
+            nnz: values.len() as i64,
+        };
+        Uploaded { rows, values, _arrays: (offsets, indices, on_device) }
+    }
+
+    /// Copies a matrix with these values.
+    pub fn of(cx: &Context, matrix: &TestMatrix, widths: (IndexType, IndexType), values: Vec<V>) -> Self {
+        Self::new(cx, (matrix.base, matrix.cols), [&matrix.offsets, &matrix.indices], widths, values)
+    }
+}
+
+/// Copies all elements of an array to the host.
+pub fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
+    buffer.read(0, buffer.len()).unwrap()
 }

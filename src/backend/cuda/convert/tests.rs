@@ -11,10 +11,11 @@ use super::super::check::{self, check_sparse};
 use super::super::operand::{Operand, RowStats};
 use super::testing::{context, context_of_device as device, typed};
 use super::*;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::host::operand as host;
 use crate::backend::Backend;
 use crate::matrix::Structure;
-use crate::memory::{Allocator, HostMemory};
+use crate::memory::{Allocator, Context, HostMemory};
 use crate::select::Source as From;
 use crate::types::{Element, IndexBase};
 
@@ -134,7 +135,7 @@ fn compressed<V: Element>(
 }
 
 fn blocked(
-    cx: &Context,
+    cx: &DeviceCall<'_>,
     (block_rows, block_cols): (i64, i64),
     (row_block, col_block): (i64, i64),
     (offsets, indices): &(Vec<i64>, Vec<i64>),
@@ -191,16 +192,10 @@ fn stats(offsets: &[i64]) -> RowStats {
 }
 
 /// Compares the copy for each op, with and without positions, before and after an update.
-fn compare<V: Element>(
-    device: &Arc<Device>,
-    cx: &Context,
-    twin: &Twin<V>,
-    value: impl Fn(usize) -> V,
-    what: &str,
-) {
+fn compare<V: Element>(cx: &DeviceCall<'_>, twin: &Twin<V>, value: impl Fn(usize) -> V, what: &str) {
     let bits = |values: &[V]| bytemuck::cast_slice::<V, u8>(values).to_vec();
     let host_cx = host_context();
-    let found = check_sparse(cx, device, &twin.device, "A").unwrap();
+    let found = check_sparse(cx, &twin.device, "A").unwrap();
     let expected = crate::backend::host::Host.check_sparse(&host_cx, &twin.host, "A").unwrap();
     assert_eq!(found, expected, "{what}");
     for op in OPS {
@@ -209,7 +204,7 @@ fn compare<V: Element>(
             let mut expected =
                 host::Operand::<V>::build(&host_cx, &twin.host, op, From::Canonical, "A", keep).unwrap();
             let (mut found, found_stats) =
-                Operand::build(cx, device, &twin.device, op, From::Canonical, "A", keep).unwrap();
+                Operand::build(cx, &twin.device, op, From::Canonical, "A", keep).unwrap();
             memory::synchronize(cx.stream).unwrap();
             found.mark_filled();
             let same = |found: &Operand, expected: &host::Operand<V>| {
@@ -227,7 +222,7 @@ fn compare<V: Element>(
             let updated = twin.host.with_values(Address::new(fresh.as_ptr()));
             expected.update_values(&host_cx, &updated, op, "A").unwrap();
             let before = found.rows();
-            found.update_values(cx, &twin.device.with_values(copy.address()), op, "A").unwrap();
+            found.update_values(cx, (&mut twin.device.clone(), op), copy.address(), "A").unwrap();
             assert_eq!(before.values, found.rows().values, "{what}");
             same(&found, &expected);
         }
@@ -245,7 +240,7 @@ fn complex(i: usize) -> Complex64 {
 #[test]
 fn csr_and_csc_become_canonical() {
     let Some((device, cx)) = device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut random = Random::new(1);
     for shape in [(0, 0), (1, 1), (5, 0), (0, 5), (40, 300), (700, 31), (300, 10_000), (3000, 3000)] {
         for kind in KINDS {
@@ -255,8 +250,8 @@ fn csr_and_csc_become_canonical() {
                     [(BASES[0], false), (BASES[1], false), (BASES[0], true), (BASES[1], true)]
                 {
                     let what = format!("{shape:?} {kind:?} {widths:?} {base:?} columns {by_columns}");
-                    let twin = compressed(&cx, shape, &pattern, widths, base, by_columns, complex);
-                    compare(&device, &cx, &twin, complex, &what);
+                    let twin = compressed(cx, shape, &pattern, widths, base, by_columns, complex);
+                    compare(cx, &twin, complex, &what);
                 }
             }
         }
@@ -266,21 +261,21 @@ fn csr_and_csc_become_canonical() {
 #[test]
 fn keys_and_positions_may_be_wide() {
     let Some((device, cx)) = device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let shape = (70_000, 66_000);
     let pattern = compressed_pattern(&mut Random::new(8), shape.0, shape.1, KINDS[2]);
-    let twin = compressed(&cx, shape, &pattern, WIDTHS[1], BASES[1], false, real);
-    compare(&device, &cx, &twin, real, "wide keys");
+    let twin = compressed(cx, shape, &pattern, WIDTHS[1], BASES[1], false, real);
+    compare(cx, &twin, real, "wide keys");
 
     WIDE.set(true);
     for kind in KINDS {
         let pattern = compressed_pattern(&mut Random::new(9), 200, 300, kind);
         // Only 64-bit offsets can count enough entries for 64-bit positions.
         for widths in WIDTHS.into_iter().filter(|&(offsets, _)| offsets == IndexType::I64) {
-            let twin = compressed(&cx, (200, 300), &pattern, widths, BASES[1], false, complex);
-            compare(&device, &cx, &twin, complex, "wide positions");
-            let twin = blocked(&cx, (200, 300), (2, 3), &pattern, widths, BASES[0], Order::Col);
-            compare(&device, &cx, &twin, complex, "wide positions of blocks");
+            let twin = compressed(cx, (200, 300), &pattern, widths, BASES[1], false, complex);
+            compare(cx, &twin, complex, "wide positions");
+            let twin = blocked(cx, (200, 300), (2, 3), &pattern, widths, BASES[0], Order::Col);
+            compare(cx, &twin, complex, "wide positions of blocks");
         }
     }
     WIDE.set(false);
@@ -295,14 +290,14 @@ fn all_ones_are_no_position() {
 #[test]
 fn every_value_type_is_gathered() {
     let Some((device, cx)) = device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let shape = (90, 80);
     for kind in KINDS {
         let pattern = compressed_pattern(&mut Random::new(2), shape.0, shape.1, kind);
         macro_rules! check {
             ($($value:expr),*) => { $({
-                let twin = compressed(&cx, shape, &pattern, WIDTHS[0], BASES[0], false, $value);
-                compare(&device, &cx, &twin, $value, stringify!($value));
+                let twin = compressed(cx, shape, &pattern, WIDTHS[0], BASES[0], false, $value);
+                compare(cx, &twin, $value, stringify!($value));
             })* };
         }
         check!(|i| f16::from_f64(real(i % 1000)), |i| real(i) as f32, real, |i| Complex32::new(
@@ -315,7 +310,7 @@ fn every_value_type_is_gathered() {
 #[test]
 fn coordinates_become_canonical() {
     let Some((device, cx)) = device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut random = Random::new(3);
     for (rows, cols) in [(0, 3), (1, 1), (70, 40), (100_000, 90_000), (4000, 3)] {
         let nnz = if rows == 0 { 0 } else { 5000 };
@@ -340,7 +335,7 @@ fn coordinates_become_canonical() {
                     ];
                     let values = (0..entries.len()).map(complex).collect();
                     let nnz = entries.len() as i64;
-                    let twin = Twin::new(&cx, arrays, values, |row_indices, col_indices, values| {
+                    let twin = Twin::new(cx, arrays, values, |row_indices, col_indices, values| {
                         SparseArrays::Coo(Coo {
                             rows,
                             cols,
@@ -353,7 +348,7 @@ fn coordinates_become_canonical() {
                             value_type: Complex64::TYPE,
                         })
                     });
-                    compare(&device, &cx, &twin, complex, &format!("{rows} × {cols} {order} {base:?}"));
+                    compare(cx, &twin, complex, &format!("{rows} × {cols} {order} {base:?}"));
                 }
             }
         }
@@ -363,7 +358,7 @@ fn coordinates_become_canonical() {
 #[test]
 fn blocks_become_canonical() {
     let Some((device, cx)) = device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut random = Random::new(4);
     for (shape, blocks) in
         [((0, 2), (2, 2)), ((9, 7), (1, 1)), ((30, 40), (2, 3)), ((25, 60), (5, 1)), ((8, 8), (16, 17))]
@@ -372,9 +367,9 @@ fn blocks_become_canonical() {
             let pattern = compressed_pattern(&mut random, shape.0, shape.1, kind);
             for (widths, base) in WIDTHS.into_iter().zip([BASES[0], BASES[1], BASES[1]]) {
                 for block_order in [Order::Row, Order::Col] {
-                    let twin = blocked(&cx, shape, blocks, &pattern, widths, base, block_order);
+                    let twin = blocked(cx, shape, blocks, &pattern, widths, base, block_order);
                     let what = format!("{shape:?} of {blocks:?} {kind:?} {base:?} {block_order:?}");
-                    compare(&device, &cx, &twin, complex, &what);
+                    compare(cx, &twin, complex, &what);
                 }
             }
         }
@@ -384,7 +379,7 @@ fn blocks_become_canonical() {
 #[test]
 fn faults_are_told_as_on_the_host() {
     let Some((device, cx)) = device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let shape = (50, 60);
     let pattern = compressed_pattern(&mut Random::new(5), shape.0, shape.1, KINDS[2]);
     let nnz = pattern.1.len();
@@ -409,13 +404,12 @@ fn faults_are_told_as_on_the_host() {
                 let numbers = if array == 0 { &mut broken.0 } else { &mut broken.1 };
                 numbers[at] = number;
                 // nnz stays correct.
-                let twin = compressed(&cx, shape, &broken, widths, base, by_columns, real);
+                let twin = compressed(cx, shape, &broken, widths, base, by_columns, real);
                 let expected =
                     crate::backend::host::Host.check_sparse(&host_cx, &twin.host, "A").unwrap_err();
-                let found = check_sparse(&cx, &device, &twin.device, "A").unwrap_err();
+                let found = check_sparse(cx, &twin.device, "A").unwrap_err();
                 assert_eq!((found.status, &found.message), (expected.status, &expected.message));
-                let built =
-                    Operand::build(&cx, &device, &twin.device, OPS[1], From::Canonical, "A", false).err();
+                let built = Operand::build(cx, &twin.device, OPS[1], From::Canonical, "A", false).err();
                 assert_eq!(built.unwrap().message, expected.message);
             }
         }
@@ -425,7 +419,7 @@ fn faults_are_told_as_on_the_host() {
 #[test]
 fn rows_are_permuted() {
     let Some((device, cx)) = device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut random = Random::new(6);
     let shape = (500, 400);
     let pattern = compressed_pattern(&mut random, shape.0, shape.1, KINDS[2]);
@@ -433,12 +427,12 @@ fn rows_are_permuted() {
     for i in (1..permutation.len()).rev() {
         permutation.swap(i, random.below(i as i64 + 1) as usize);
     }
-    let order = DeviceBuffer::from_slice(&cx, &permutation).unwrap();
-    let twin = compressed(&cx, shape, &pattern, WIDTHS[1], BASES[1], false, real);
-    let report = check::inspect(&cx, &device, &twin.device, OPS[0], "A").unwrap();
+    let order = DeviceBuffer::from_slice(cx, &permutation).unwrap();
+    let twin = compressed(cx, shape, &pattern, WIDTHS[1], BASES[1], false, real);
+    let report = check::inspect(cx, &twin.device, OPS[0], "A").unwrap();
     assert_eq!(report.structure, Structure { sorted: false, unique: false });
-    let copy = DeviceCsr::build(&cx, &device, &twin.device, OPS[0], &report, true).unwrap();
-    let permuted = copy.permuted(&cx, f64::TYPE, &order).unwrap();
+    let copy = DeviceCsr::build(cx, &twin.device, OPS[0], &report, true).unwrap();
+    let permuted = copy.permuted(cx, f64::TYPE, &order).unwrap();
     let (offsets, indices, values) = read::<f64>(&Operand::Canonical(copy));
     let permuted = Operand::Canonical(permuted);
     let (new_offsets, new_indices, new_values) = read::<f64>(&permuted);
@@ -450,21 +444,21 @@ fn rows_are_permuted() {
     }
     // Positions refer to the user's values.
     let Operand::Canonical(permuted) = permuted else { panic!() };
-    assert!(permuted.refill(&cx, twin.copied.address()).unwrap());
+    assert!(permuted.refill(cx, twin.copied.address()).unwrap());
     assert_eq!(read::<f64>(&Operand::Canonical(permuted)).2, new_values);
 }
 
 #[test]
 fn keys_are_sorted_and_sums_scanned() {
     let Some((device, cx)) = device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut random = Random::new(7);
     for n in [1, 1000, 300_000] {
         let keys: Vec<u64> = (0..n).map(|_| random.bits() & 0xf_ffff_ffff).collect();
-        let new = |slice: &[u64]| DeviceBuffer::from_slice(&cx, slice).unwrap();
+        let new = |slice: &[u64]| DeviceBuffer::from_slice(cx, slice).unwrap();
         let places: Vec<u64> = (0..n).collect();
         let (a, b, c, d) = (new(&keys), new(&keys), new(&places), new(&places));
-        let which = device_wide::sort_pairs::<Wide>(&cx, [&a, &b], [&c, &d], n as usize, 36).unwrap();
+        let which = device_wide::sort_pairs::<Wide>(cx, [&a, &b], [&c, &d], n as usize, 36).unwrap();
         let mut expected: Vec<_> = keys.iter().copied().zip(places).collect();
         expected.sort();
         let (keys, places) = ([a, b], [c, d]);
@@ -473,10 +467,10 @@ fn keys_are_sorted_and_sums_scanned() {
         assert_eq!(found, expected);
 
         let numbers: Vec<i64> = (0..n as i64).map(|i| i * i % 1000 - 300).collect();
-        let on_device = DeviceBuffer::from_slice(&cx, &numbers).unwrap();
+        let on_device = DeviceBuffer::from_slice(cx, &numbers).unwrap();
         // SAFETY: the array has n numbers.
         unsafe {
-            device_wide::exclusive_scan(&cx, on_device.address(), on_device.address(), n as usize).unwrap();
+            device_wide::exclusive_scan(cx, on_device.address(), on_device.address(), n as usize).unwrap();
         }
         let sums = on_device.read(0, n as usize).unwrap();
         let mut sum = 0;
@@ -490,16 +484,16 @@ fn keys_are_sorted_and_sums_scanned() {
 #[test]
 fn a_fault_leaves_the_next_inspection_alone() {
     let Some((device, cx)) = device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let pattern = compressed_pattern(&mut Random::new(11), 60, 50, KINDS[2]);
-    let twin = compressed(&cx, (60, 50), &pattern, WIDTHS[0], BASES[1], false, real);
-    let expected = check::inspect(&cx, &device, &twin.device, OPS[0], "A").unwrap();
+    let twin = compressed(cx, (60, 50), &pattern, WIDTHS[0], BASES[1], false, real);
+    let expected = check::inspect(cx, &twin.device, OPS[0], "A").unwrap();
     let mut broken = pattern.clone();
     broken.1[3] = -7;
-    let faulty = compressed(&cx, (60, 50), &broken, WIDTHS[0], BASES[1], false, real);
+    let faulty = compressed(cx, (60, 50), &broken, WIDTHS[0], BASES[1], false, real);
     for _ in 0..2 {
-        assert!(check::inspect(&cx, &device, &faulty.device, OPS[0], "A").is_err());
-        let found = check::inspect(&cx, &device, &twin.device, OPS[0], "A").unwrap();
+        assert!(check::inspect(cx, &faulty.device, OPS[0], "A").is_err());
+        let found = check::inspect(cx, &twin.device, OPS[0], "A").unwrap();
         assert_eq!((found.structure, found.major), (expected.structure, expected.major));
     }
 }

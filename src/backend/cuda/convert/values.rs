@@ -3,13 +3,12 @@
 
 use super::{bits_of_values, Origins};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{filled_members, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::error::Result;
 use crate::format::narrowing::{self, Form};
-use crate::memory::Context;
 use crate::types::{Address, DataType};
 
 kernel_kinds! { "format/values" {
@@ -34,15 +33,14 @@ impl Gather {
     /// value i.
     pub fn launch(
         &self,
-        cx: &Context,
-        device: &Device,
+        cx: &DeviceCall<'_>,
         (values, positions): (Address, Address),
         conjugate: bool,
         (slots, to): (i64, Address),
     ) -> Result<()> {
         // SAFETY: callers pass a position in the array, or padding, for each slot of `to`.
         unsafe {
-            launch!(self.0, blocks(device, slots), 256, 0, cx.stream;
+            launch!(self.0, blocks(cx.device, slots), 256, 0, cx.stream;
                 values, positions, slots, i32::from(conjugate), to)
         }
     }
@@ -57,15 +55,9 @@ filled_members!(Slots { slots });
 
 impl Slots {
     /// Allocates the slots of `count` values of `size` bytes; `None` if values will not be updated.
-    pub fn new(
-        cx: &Context,
-        device: &Device,
-        count: usize,
-        size: usize,
-        origins: Origins<'_>,
-    ) -> Result<Option<Self>> {
+    pub fn new(cx: &DeviceCall<'_>, count: usize, size: usize, origins: Origins<'_>) -> Result<Option<Self>> {
         let made = origins.map(|_| {
-            Ok(Slots { kernel: SCATTER.load(device, (8 * size,))?, slots: DeviceBuffer::new(cx, count)? })
+            Ok(Slots { kernel: SCATTER.load(cx.device, (8 * size,))?, slots: DeviceBuffer::new(cx, count)? })
         });
         made.transpose()
     }
@@ -76,11 +68,11 @@ impl Slots {
     }
 
     /// Enqueues scattering the user's new values to their slots, from `to` on.
-    pub fn scatter(&self, cx: &Context, device: &Device, values: Address, to: Address) -> Result<()> {
+    pub fn scatter(&self, cx: &DeviceCall<'_>, values: Address, to: Address) -> Result<()> {
         let count = self.slots.len() as i64;
         // SAFETY: there is a slot behind `to` for each of the user's values.
         unsafe {
-            launch!(self.kernel, blocks(device, count), 256, 0, cx.stream;
+            launch!(self.kernel, blocks(cx.device, count), 256, 0, cx.stream;
                 values, self.slots.address(), count, to)
         }
     }
@@ -89,8 +81,7 @@ impl Slots {
 /// Enqueues a search for the forms that do not hold all of these values: one pass over them, or less where
 /// the first values fit no form. `lost`: 32 bits that are zero, to be given to [`Form::without`] afterwards.
 pub fn enqueue(
-    cx: &Context,
-    device: &Device,
+    cx: &DeviceCall<'_>,
     values: Address,
     count: i64,
     value_type: DataType,
@@ -100,10 +91,10 @@ pub fn enqueue(
     if count == 0 || wanted == 0 {
         return Ok(());
     }
-    let kernel = MISFITS.load(device, (bits_of_values(value_type)?,))?;
+    let kernel = MISFITS.load(cx.device, (bits_of_values(value_type)?,))?;
     // SAFETY: there are `count` values of this type, and one number.
     unsafe {
-        launch!(kernel, blocks(device, count), 256, 0, cx.stream;
+        launch!(kernel, blocks(cx.device, count), 256, 0, cx.stream;
             values, count, narrowing::one(value_type), wanted, lost)
     }
 }
@@ -119,8 +110,7 @@ pub fn narrowest(count: i64, value_type: DataType, lost: u32) -> Form {
 /// Stores the values in a form that holds them, in the same order. Returns `None` if the form is the full
 /// one, and an empty buffer if the form stores no values.
 pub fn narrowed(
-    cx: &Context,
-    device: &Device,
+    cx: &DeviceCall<'_>,
     values: Address,
     count: i64,
     value_type: DataType,
@@ -132,10 +122,10 @@ pub fn narrowed(
         (_, Some(to)) => to,
     };
     let out = DeviceBuffer::new(cx, (count as usize).saturating_mul(to.size()))?;
-    let kernel = NARROW.load(device, (bits_of_values(value_type)?, bits_of_values(to)?))?;
+    let kernel = NARROW.load(cx.device, (bits_of_values(value_type)?, bits_of_values(to)?))?;
     // SAFETY: both arrays have `count` values of their types.
     unsafe {
-        launch!(kernel, blocks(device, count), 256, 0, cx.stream; values, count, out.address())?;
+        launch!(kernel, blocks(cx.device, count), 256, 0, cx.stream; values, count, out.address())?;
     }
     Ok(Some(out))
 }

@@ -2,13 +2,14 @@
 
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::host;
 use crate::matrix::{Compressed, Coo, SparseArrays};
 use crate::types::{DataType, Index, IndexBase};
 
 /// Compares the fingerprints of arrays on the device and on the host, in CSR (offsets and indices) or COO.
-fn compare<I: Index, J: Index>(cx: &Context, device: &Arc<Device>, first: &[I], second: &[J], coo: bool) {
+fn compare<I: Index, J: Index>(cx: &DeviceCall<'_>, first: &[I], second: &[J], coo: bool) {
     let (mine, theirs) =
         (DeviceBuffer::from_slice(cx, first).unwrap(), DeviceBuffer::from_slice(cx, second).unwrap());
     let (nnz, values) = (second.len() as i64, Address::new(second.as_ptr()));
@@ -43,14 +44,14 @@ fn compare<I: Index, J: Index>(cx: &Context, device: &Arc<Device>, first: &[I], 
     let on_device = describe(mine.address(), theirs.address());
     let on_host = describe(Address::new(first.as_ptr()), Address::new(second.as_ptr()));
     let expected = host::fingerprint::of(&on_host, "A").unwrap();
-    assert_eq!(of(cx, device, &on_device, "A").unwrap(), expected, "{} and {nnz} words", first.len());
+    assert_eq!(of(cx, &on_device, "A").unwrap(), expected, "{} and {nnz} words", first.len());
     assert_ne!(expected, [0; 2]);
 }
 
 #[test]
 fn the_same_as_the_hosts() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     // The contents do not matter. Lengths: less than a warp, at its end, many blocks, and more than one turn
     // of the grid.
     for count in [1_usize, 31, 32, 33, 4096, 1_000_003] {
@@ -58,20 +59,20 @@ fn the_same_as_the_hosts() {
         let narrow: Vec<i32> = words.iter().map(|&word| word as i32).collect();
         let offsets: Vec<i64> = (0..=(count as i64 / 3)).collect();
         let narrow_offsets: Vec<i32> = offsets.iter().map(|&word| word as i32).collect();
-        compare(&cx, &device, &narrow_offsets, &narrow, false);
-        compare(&cx, &device, &offsets, &narrow, false);
-        compare(&cx, &device, &offsets, &words, false);
-        compare(&cx, &device, &narrow, &narrow, true);
-        compare(&cx, &device, &words, &words, true);
+        compare(cx, &narrow_offsets, &narrow, false);
+        compare(cx, &offsets, &narrow, false);
+        compare(cx, &offsets, &words, false);
+        compare(cx, &narrow, &narrow, true);
+        compare(cx, &words, &words, true);
     }
 }
 
 #[test]
 fn of_values_the_same_as_the_hosts() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let bytes: Vec<u64> = (0..40_002_u64).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-    let there = DeviceBuffer::from_slice(&cx, &bytes).unwrap();
+    let there = DeviceBuffer::from_slice(cx, &bytes).unwrap();
     for value_type in
         [DataType::R16F, DataType::R16BF, DataType::R32F, DataType::R64F, DataType::C32F, DataType::C64F]
     {
@@ -95,7 +96,7 @@ fn of_values_the_same_as_the_hosts() {
                 SparseMatrix { arrays: SparseArrays::Coo(coo), writable: false, temporary: false }
             };
             let expected = host::fingerprint::of_values(&of(Address::new(bytes.as_ptr())), "A").unwrap();
-            let found = of_values(&cx, &device, &of(there.address())).unwrap();
+            let found = of_values(cx, &of(there.address())).unwrap();
             assert_eq!(found, expected, "{nnz} of {value_type:?}");
             assert_eq!(found == [0; 2], nnz == 0);
         }

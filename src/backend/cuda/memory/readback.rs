@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{synchronize, zero, Pool};
-use crate::backend::cuda::device::{Device, Relaxed};
+use crate::backend::cuda::device::{Device, DeviceCall, Relaxed};
 use crate::backend::cuda::driver::{self, check};
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::layouts::kernel_structs;
@@ -56,7 +56,7 @@ kernel_structs! {
 /// so nothing is allocated after the first use.
 ///
 /// ```text
-/// let mut words = Readback::take(cx, device)?;
+/// let mut words = Readback::take(cx)?;
 /// launch!(…; words.at(0))?;           // atomicAdd(&counts[i], …), i < 4
 /// launch!(…; words.host(4))?;         // one thread: *total = sum
 /// words.fetch(cx, 4)?;
@@ -79,15 +79,15 @@ impl Readback {
 
     /// Takes a page of zeros. The context must be current until it is dropped, and all work that writes to it
     /// must be enqueued on the context's stream.
-    pub fn take(cx: &Context, device: &Arc<Device>) -> Result<Self> {
-        let pool = device.pool()?;
+    pub fn take(cx: &DeviceCall<'_>) -> Result<Self> {
+        let pool = cx.device.pool()?;
         let page = Page::of(pool)?;
         let is_used = page.is_used;
         // SAFETY: the page has this many words, and its previous owner has waited for all work that wrote to
         // it.
         unsafe { std::ptr::write_bytes(page.host.as_mut_ptr::<u64>(), 0, WORDS) };
         let out = Readback {
-            owner: Arc::clone(device),
+            owner: Arc::clone(cx.device),
             page: Some(page),
             stream: cx.stream,
             is_pending: Cell::new(false),

@@ -4,48 +4,49 @@ use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::testing::Gate;
 use crate::backend::cuda::timing::Stream;
+use crate::memory::Context;
 
 #[test]
 fn a_page_is_zero_whoever_had_it() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let numbers = [3_u64, 1, 4, 1, 5];
     for round in 0..3 {
-        let mut words = Readback::take(&cx, &device).unwrap();
-        words.fetch(&cx, 512).unwrap();
-        assert_eq!(*words.wait(&cx).unwrap(), [0; 512], "{round}");
+        let mut words = Readback::take(cx).unwrap();
+        words.fetch(cx, 512).unwrap();
+        assert_eq!(*words.wait(cx).unwrap(), [0; 512], "{round}");
         upload(words.at(7), &numbers, cx.stream).unwrap();
         // A page in use is not given to another reader.
-        let other = Readback::take(&cx, &device).unwrap();
+        let other = Readback::take(cx).unwrap();
         assert_ne!(other.at(0), words.at(0));
         assert_ne!(other.host(0), words.host(0));
         // The copy stands for plain stores of a kernel to the host's memory.
         copy(words.host(500), words.at(7), 16, cx.stream).unwrap();
-        words.fetch(&cx, 12).unwrap();
-        let found = words.wait(&cx).unwrap();
+        words.fetch(cx, 12).unwrap();
+        let found = words.wait(cx).unwrap();
         assert_eq!(
             (&found[..7], &found[7..12], &found[500..502]),
             (&[0; 7][..], &numbers[..], &numbers[..2])
         );
         // Dropped with pending work for which nothing has waited.
         upload(words.at(100), &numbers, cx.stream).unwrap();
-        words.fetch(&cx, 512).unwrap();
+        words.fetch(cx, 512).unwrap();
     }
 }
 
 #[test]
 fn numbers_elsewhere_on_the_device_follow_the_words() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let numbers: Vec<u64> = (0..2048).map(|at| at * 31 + 7).collect();
-    let array = DeviceBuffer::from_slice(&cx, &numbers).unwrap();
+    let array = DeviceBuffer::from_slice(cx, &numbers).unwrap();
     for (count, first, second) in [(0, 0, 2047), (5, 1, 1), (510, 1999, 49)] {
-        let mut words = Readback::take(&cx, &device).unwrap();
-        words.fetch_with(&cx, count, [array.at(first), array.at(second)]).unwrap();
-        let found = words.wait(&cx).unwrap();
+        let mut words = Readback::take(cx).unwrap();
+        words.fetch_with(cx, count, [array.at(first), array.at(second)]).unwrap();
+        let found = words.wait(cx).unwrap();
         assert_eq!(found[count..][..2], [numbers[first], numbers[second]], "{count}");
-        words.fetch_with(&cx, count, [array.at(second), Address::NULL]).unwrap();
-        assert_eq!(words.wait(&cx).unwrap()[count], numbers[second], "{count}");
+        words.fetch_with(cx, count, [array.at(second), Address::NULL]).unwrap();
+        assert_eq!(words.wait(cx).unwrap()[count], numbers[second], "{count}");
     }
 }
 
@@ -53,9 +54,9 @@ fn numbers_elsewhere_on_the_device_follow_the_words() {
 fn memory_is_given_out_again_when_work_on_it_is_done() {
     const BYTES: usize = 96 << 20;
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let streams = [Stream::new(device.ordinal()).unwrap(), Stream::new(device.ordinal()).unwrap()];
-    let [mine, other] = [0, 1].map(|i| Context { stream: streams[i].address(), ..cx.clone() });
+    let [mine, other] = [0, 1].map(|i| Context { stream: streams[i].address(), ..Context::clone(cx) });
     let pattern: Vec<u8> = (0..1 << 16).map(|i| (i % 251 + 1) as u8).collect();
     let mut reused = 0;
     for _ in 0..20 {
@@ -82,9 +83,9 @@ fn memory_is_given_out_again_when_work_on_it_is_done() {
 fn an_allocation_does_not_wait_for_the_work_of_another_stream() {
     const BYTES: usize = 96 << 20;
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let streams = [Stream::new(device.ordinal()).unwrap(), Stream::new(device.ordinal()).unwrap()];
-    let [mine, other] = [0, 1].map(|i| Context { stream: streams[i].address(), ..cx.clone() });
+    let [mine, other] = [0, 1].map(|i| Context { stream: streams[i].address(), ..Context::clone(cx) });
     for is_short in [false, true, false] {
         let array = DeviceBuffer::<u8>::new(&mine, BYTES).unwrap();
         let first = array.address();

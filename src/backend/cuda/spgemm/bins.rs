@@ -1,13 +1,10 @@
 //! Statistics of the rows of a product, and the bins of rows, each of which one launch processes.
 
-use std::ops::Range;
-use std::sync::Arc;
-
 use super::kernels::Name;
 use super::rows::{Factor, Ints, Kernels, DISTINCT, SORTED};
 use super::small::SmallBins;
 use super::wide;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::layouts::{kernel_structs, same_layout};
 use crate::backend::cuda::memory::{self, filled_members, optional, DeviceBuffer, Fill, Readback};
@@ -23,6 +20,7 @@ use crate::select::spgemm::row_structures::{
 use crate::select::spgemm::rows::{lanes, slices_of_statistics};
 use crate::select::spgemm::wide::{in_long_rows, Cut};
 use crate::types::Address;
+use std::ops::Range;
 
 include!(concat!(env!("OUT_DIR"), "/row_bins.rs"));
 
@@ -61,8 +59,8 @@ impl Bins {
 }
 
 kernel_structs! {
-    /// Addresses and limits of the row statistics; the kernels' `Facts`.
-    pub struct ProductRowStatsAt = "spgemm/rows.cu Facts" {
+    /// Addresses and limits of the row statistics; the kernels' `RowStatistics`.
+    pub struct ProductRowStatsAt = "spgemm/rows.cu RowStatistics" {
         pub products: Address,
         pub lows: Address,
         pub spans: Address,
@@ -140,15 +138,9 @@ mod word {
 }
 
 /// Runs kernel `spgemm_order` on rows whose order is unknown, and returns its flags. Blocks.
-pub fn order_flags(
-    cx: &Context,
-    device: &Arc<Device>,
-    kernels: &Kernels,
-    rows: &Rows,
-    stats: &RowStats,
-) -> Result<u32> {
-    let mut words = Readback::take(cx, device)?;
-    let multiprocessors = device.properties().multiprocessors;
+pub fn order_flags(cx: &DeviceCall<'_>, kernels: &Kernels, rows: &Rows, stats: &RowStats) -> Result<u32> {
+    let mut words = Readback::take(cx)?;
+    let multiprocessors = cx.device.properties().multiprocessors;
     let lanes = lanes(rows.rows, stats.mean(), multiprocessors);
     let blocks = grids::of_rows(rows.rows, lanes, multiprocessors);
     // SAFETY: the pattern has been validated; the page has a word of flags.
@@ -164,8 +156,7 @@ impl ProductRowStats {
     /// Gathers statistics of the product's rows and sorts the rows into bins for the symbolic phase. Returns
     /// both, and the number of all multiplications. Blocks.
     pub fn new(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         kernels: &Kernels,
         (left, left_stats): (&Rows, &RowStats),
         (right, right_stats): (&Rows, &RowStats),
@@ -217,9 +208,9 @@ impl ProductRowStats {
             left: Factor::of(left).offsets(),
             distinct,
         };
-        let mut words = Readback::take(cx, device)?;
+        let mut words = Readback::take(cx)?;
         let (left_factor, right_factor) = (Factor::of(left), Factor::of(right));
-        let multiprocessors = device.properties().multiprocessors;
+        let multiprocessors = cx.device.properties().multiprocessors;
         let [(left_lanes, left_blocks), (right_lanes, right_blocks)] =
             [(left.rows, left_mean), (right.rows, right_mean)].map(|(rows, mean)| {
                 let lanes = lanes(rows, mean, multiprocessors);
@@ -284,7 +275,6 @@ impl ProductRowStats {
         }
         let binned = Binned::enqueue(
             cx,
-            device,
             kernels,
             kernels.symbolic_bins(distinct),
             (ProductRowStatsAt { totals: words.at(word::PRODUCTS), ..statistics.at() }, left.rows),
@@ -387,8 +377,7 @@ impl Binned {
     /// is not NULL. The sizes of the bins go to the words from `COUNTS` on of the readback page.
     #[allow(clippy::too_many_arguments)]
     fn enqueue(
-        cx: &Context,
-        device: &Device,
+        cx: &DeviceCall<'_>,
         kernels: &Kernels,
         bins: Bins,
         (statistics, rows): (ProductRowStatsAt, i64),
@@ -399,7 +388,7 @@ impl Binned {
         let (counts, cursors) = (words.at(word::COUNTS), words.at(word::CURSORS));
         let stride = stride(rows);
         // A grid has at least one block.
-        let blocks = grids::of_rows(rows, 1, device.properties().multiprocessors).max(1);
+        let blocks = grids::of_rows(rows, 1, cx.device.properties().multiprocessors).max(1);
         // SAFETY: each array of `statistics` has `rows` elements, there are rows + 1 offsets and as many counts
         // and cursors as the kernel has bins, and the list has an element for each row, or with a stride one
         // for each row in each bin.
@@ -422,8 +411,7 @@ impl Binned {
     /// Sorts all rows into bins by their entries. Also returns the number of all entries, offsets[rows], and
     /// the number at the device address `more` if that is not NULL. Blocks.
     pub fn by_entries(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         kernels: &Kernels,
         statistics: &ProductRowStats,
         offsets: &DeviceBuffer<i64>,
@@ -431,10 +419,10 @@ impl Binned {
     ) -> Result<(Binned, [i64; 2])> {
         let rows = statistics.rows() as usize;
         let list = Self::list(cx, statistics.rows())?;
-        let mut words = Readback::take(cx, device)?;
+        let mut words = Readback::take(cx)?;
         let bins = kernels.numeric_bins(statistics.distinct);
         let statistics = (statistics.at(), rows as i64);
-        let enqueued = Self::enqueue(cx, device, kernels, bins, statistics, offsets.address(), &words, list)?;
+        let enqueued = Self::enqueue(cx, kernels, bins, statistics, offsets.address(), &words, list)?;
         words.fetch_with(cx, word::END, [offsets.at(rows), more])?;
         let found = words.wait(cx)?;
         let mut binned = enqueued.settle(found);
@@ -445,16 +433,15 @@ impl Binned {
     /// Sorts some of a product's rows into bins by their entries. Kernels that were launched before this is
     /// dropped may still read the list. Blocks.
     pub fn of_rows(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         kernels: &Kernels,
         bins: Bins,
         (statistics, rows): (ProductRowStatsAt, i64),
         offsets: Address,
     ) -> Result<Binned> {
         let list = Self::list(cx, rows)?;
-        let mut words = Readback::take(cx, device)?;
-        let enqueued = Self::enqueue(cx, device, kernels, bins, (statistics, rows), offsets, &words, list)?;
+        let mut words = Readback::take(cx)?;
+        let enqueued = Self::enqueue(cx, kernels, bins, (statistics, rows), offsets, &words, list)?;
         words.fetch(cx, word::END)?;
         Ok(enqueued.settle(words.wait(cx)?))
     }

@@ -10,7 +10,7 @@ use super::rows::{Ints, Kernels};
 use super::target;
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{scan, sort_pairs, sorted, Narrow, Pair, Wide, WideKeys};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, filled_members, DeviceBuffer, Numbers};
 use crate::error::Result;
@@ -51,15 +51,14 @@ impl Transposition {
     /// Sorts the entries of a pattern with these column indices (base 0, in row order) by column. Blocks.
     /// Takes memory for two keys and two positions per entry.
     pub fn new(
-        cx: &Context,
-        device: &Device,
+        cx: &DeviceCall<'_>,
         kernels: &Kernels,
         columns: Ints,
         entries: usize,
         cols: i64,
     ) -> Result<Self> {
         let offsets = DeviceBuffer::<i64>::new(cx, cols as usize + 1)?;
-        let sorter = Sorter { cx, device, kernels, columns, entries, cols, offsets: offsets.address() };
+        let sorter = Sorter { cx, kernels, columns, entries, cols, offsets: offsets.address() };
         let from = match (i32::try_from(cols), u32::try_from(entries)) {
             (Ok(_), Ok(_)) => Numbers::Narrow(sorter.sort::<Narrow>()?),
             (_, Ok(_)) => Numbers::Narrow(sorter.sort::<WideKeys>()?),
@@ -71,8 +70,7 @@ impl Transposition {
     /// Writes C from the values of the product in row order (`value_bytes` each) and its row offsets.
     pub fn write(
         &self,
-        cx: &Context,
-        device: &Device,
+        cx: &DeviceCall<'_>,
         kernels: &Kernels,
         (row_offsets, rows): (&DeviceBuffer<i64>, i64),
         (values, value_bytes): (Address, usize),
@@ -82,11 +80,11 @@ impl Transposition {
         let entries = self.entries as i64;
         let (from, wide_from) = (self.from.address(), i64::from(matches!(self.from, Numbers::Wide(_))));
         let words = (value_bytes / 4) as i32;
-        target::write_offsets(cx, device, kernels, self.offsets.address(), c)?;
+        target::write_offsets(cx, kernels, self.offsets.address(), c)?;
         // SAFETY: C has room for the entries, by its descriptor;
         // positions are less than the number of values.
         unsafe {
-            launch!(kernels.get(Name::Transpose)?, blocks(device, entries), 256, 0, cx.stream;
+            launch!(kernels.get(Name::Transpose)?, blocks(cx.device, entries), 256, 0, cx.stream;
                 from, wide_from, entries, row_offsets.address(), rows, values, words, c.indices,
                 c.index_type.wide(), base, c.values)
         }
@@ -96,8 +94,7 @@ filled_members!(Transposition { offsets, from });
 
 /// Inputs of the sort of [`Transposition::new`].
 struct Sorter<'a> {
-    cx: &'a Context,
-    device: &'a Device,
+    cx: &'a DeviceCall<'a>,
     kernels: &'a Kernels,
     columns: Ints,
     entries: usize,
@@ -108,14 +105,14 @@ struct Sorter<'a> {
 impl Sorter<'_> {
     /// Returns the sorted positions, and fills the column offsets.
     fn sort<P: Pair>(&self) -> Result<DeviceBuffer<P::Position>> {
-        let &Sorter { cx, device, kernels, columns, entries, cols, offsets } = self;
+        let &Sorter { cx, kernels, columns, entries, cols, offsets } = self;
         let count = entries as i64;
         let (wide_key, wide_position) = (size_of::<P::Key>() == 8, size_of::<P::Position>() == 8);
         let bits = 64 - (cols.max(2) as u64 - 1).leading_zeros();
         let (keys, positions) = sorted::<P>(cx, entries, bits, |keys, positions| {
             // SAFETY: every array has an element for each entry.
             unsafe {
-                launch!(kernels.get(Name::SortInput)?, blocks(device, count), 256, 0, cx.stream;
+                launch!(kernels.get(Name::SortInput)?, blocks(cx.device, count), 256, 0, cx.stream;
                     columns, count, keys, i64::from(wide_key), positions, i64::from(wide_position))
             }
         })?;
@@ -123,7 +120,7 @@ impl Sorter<'_> {
         let sorted_keys = Ints::new(keys.address(), index);
         // SAFETY: there are cols + 1 offsets.
         unsafe {
-            launch!(kernels.get(Name::ColumnOffsets)?, blocks(device, cols + 1), 256, 0, cx.stream;
+            launch!(kernels.get(Name::ColumnOffsets)?, blocks(cx.device, cols + 1), 256, 0, cx.stream;
                 sorted_keys, count, cols, offsets)?;
         }
         Ok(positions)
@@ -188,8 +185,7 @@ pub enum Origin<'a, 'f> {
 
 /// Transposition of the rows of a product into C, part by part.
 pub struct ByParts<'a> {
-    pub cx: &'a Context,
-    pub device: &'a Device,
+    pub cx: &'a DeviceCall<'a>,
     pub kernels: &'a Kernels,
     pub rows: Staging,
     /// Row offsets of the product.
@@ -236,7 +232,7 @@ impl ByParts<'_> {
         parts: &[Part],
         origin: &mut Origin<'_, '_>,
     ) -> Result<()> {
-        let &ByParts { cx, device, kernels, rows: Staging { index, value, cols, .. }, .. } = self;
+        let &ByParts { cx, kernels, rows: Staging { index, value, cols, .. }, .. } = self;
         let most = parts.iter().map(Part::count).max().unwrap_or(0);
         if u32::try_from(most).is_err() {
             return Err(crate::error::Error::out_of_memory(usize::MAX));
@@ -273,7 +269,7 @@ impl ByParts<'_> {
             let found = Ints::new(columns, index);
             // SAFETY: there are `count` column indices, and `places` has an element for each column.
             unsafe {
-                launch!(kernels.get(Name::ColumnCounts)?, blocks(device, count), 256, 0, cx.stream;
+                launch!(kernels.get(Name::ColumnCounts)?, blocks(cx.device, count), 256, 0, cx.stream;
                     found, count, places.address())
             }
         };
@@ -282,13 +278,13 @@ impl ByParts<'_> {
             count_columns(columns, part.count())?;
         }
         scan(cx, &places)?;
-        target::write_offsets(cx, device, kernels, places.address(), c)?;
+        target::write_offsets(cx, kernels, places.address(), c)?;
         for part in parts.iter().filter(|part| part.count() > 0) {
             let [columns, values] = take(part, Wanted::Product)?;
             let (found, count) = (Ints::new(columns, index), part.count());
             // SAFETY: every array has an element for each entry of the part.
             unsafe {
-                launch!(kernels.get(Name::SortInput)?, blocks(device, count), 256, 0, cx.stream;
+                launch!(kernels.get(Name::SortInput)?, blocks(cx.device, count), 256, 0, cx.stream;
                     found, count, keys[0].address(), i64::from(wide_key), positions[0].address(), 0_i64)?;
             }
             let pairs = [&positions[0], &positions[1]];
@@ -298,13 +294,13 @@ impl ByParts<'_> {
             // SAFETY: `starts` has an element for each column and one more, and C has room for the entries
             // that were counted for each column, by its descriptor; positions are within the part.
             unsafe {
-                launch!(kernels.get(Name::ColumnOffsets)?, blocks(device, cols + 1), 256, 0, cx.stream;
+                launch!(kernels.get(Name::ColumnOffsets)?, blocks(cx.device, cols + 1), 256, 0, cx.stream;
                     sorted_keys, count, cols, starts.address())?;
-                launch!(kernels.get(Name::TransposePart)?, blocks(device, count), 256, 0, cx.stream;
+                launch!(kernels.get(Name::TransposePart)?, blocks(cx.device, count), 256, 0, cx.stream;
                     positions[sorted].address(), sorted_keys, count, starts.address(), places.address(),
                     self.offsets.at(first), rows, part.entries.start, values, (value / 4) as i32,
                     c.indices, c.index_type.wide(), base + first as i64, c.values)?;
-                launch!(kernels.get(Name::Advance)?, blocks(device, cols), 256, 0, cx.stream;
+                launch!(kernels.get(Name::Advance)?, blocks(cx.device, cols), 256, 0, cx.stream;
                     starts.address(), cols, places.address())?;
             }
         }

@@ -2,12 +2,10 @@
 //! which are multiplied as dense matrices, a panel of rows and a panel of columns at a time. C's pattern is
 //! that of the symbolic phase.
 
-use std::sync::Arc;
-
 use super::kernels::Name;
 use super::rows::{Factor, Kernels, Output};
 use super::wide::{Product, Tasks};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::{filled_members, optional, DeviceBuffer};
@@ -17,7 +15,6 @@ use crate::backend::cuda::spmm::dense::own::Own;
 use crate::backend::cuda::spmm::dense::DenseOperand;
 use crate::error::Result;
 use crate::format::dense::DenseShape;
-use crate::memory::Context;
 use crate::select::grids;
 use crate::select::spgemm::dense::{Panels, Wanted};
 use crate::select::spmm::dense::own::Plan;
@@ -38,7 +35,6 @@ kernel_structs! {
 
 /// Dense multiplication, panel by panel, of the wide rows of a product.
 pub struct Dense {
-    device: Arc<Device>,
     types: Types,
     own: Own,
     plan: Plan,
@@ -52,19 +48,14 @@ pub struct Dense {
 impl Dense {
     /// Prepares the dense multiplication of the product `wanted`; `None` if it would not be faster or there
     /// is no memory for it.
-    pub fn new(
-        cx: &Context,
-        device: &Arc<Device>,
-        kernels: &Kernels,
-        wanted: &Wanted,
-    ) -> Result<Option<Self>> {
-        let Some(panels) = wanted.panels(&device.machine().ratios(wanted.types.compute)) else {
+    pub fn new(cx: &DeviceCall<'_>, kernels: &Kernels, wanted: &Wanted) -> Result<Option<Self>> {
+        let Some(panels) = wanted.panels(&cx.device.machine().ratios(wanted.types.compute)) else {
             return Ok(None);
         };
         let (types, k) = (wanted.types, wanted.shape.1);
         let sizes = [types.a.size(), types.y.size()];
-        let own = Own::load(device, types, false)?;
-        let plan = own.whole(device, panels.rows, k, panels.columns);
+        let own = Own::load(cx.device, types, false)?;
+        let plan = own.whole(cx.device, panels.rows, k, panels.columns);
         kernels.get(Name::DenseFill)?;
         kernels.get(Name::DenseTake)?;
         let [left, right, product] = panels.bytes(k, sizes);
@@ -74,14 +65,12 @@ impl Dense {
         let Some((left, right, product)) = optional(buffers())? else {
             return Ok(None);
         };
-        let device = Arc::clone(device);
-        Ok(Some(Dense { device, types, own, plan, panels, left, right, product }))
+        Ok(Some(Dense { types, own, plan, panels, left, right, product }))
     }
 
     /// Writes column indices and values of the rows of `tasks`. Only launches.
     pub fn multiply(
         &self,
-        cx: &Context,
         product: &Product<'_>,
         alpha: Scalar,
         output: &Output,
@@ -93,19 +82,26 @@ impl Dense {
         for first_column in (0..n).step_by(self.panels.columns) {
             let columns = self.panels.columns.min(n - first_column);
             let of_right = self.panel(&self.right, (0, k), (first_column, columns), types.x.size());
-            self.fill(cx, product, right, &of_right)?;
+            self.fill(product, right, &of_right)?;
             let b = DenseOperand::by_rows(self.right.address(), of_right.ld, types.x);
             for first_row in (0..m).step_by(self.panels.rows) {
                 let rows = self.panels.rows.min(m - first_row);
                 let of_left = self.panel(&self.left, (first_row, rows), (0, k), types.a.size());
-                self.fill(cx, product, left, &of_left)?;
+                self.fill(product, left, &of_left)?;
                 let target =
                     self.panel(&self.product, (first_row, rows), (first_column, columns), types.y.size());
                 let shape = DenseShape { rows, cols: k, ld: of_left.ld as usize };
                 let one = Scalar::real(types.compute.scalar(), 1.0);
                 let d = DenseOperand::by_rows(self.product.address(), target.ld, types.y);
-                self.own.multiply(cx, &self.plan, (&shape, self.left.address()), b, (d, columns, 0), one)?;
-                self.take(cx, product, alpha, output, (tasks, count), &target)?;
+                self.own.multiply(
+                    product.cx,
+                    &self.plan,
+                    (&shape, self.left.address()),
+                    b,
+                    (d, columns, 0),
+                    one,
+                )?;
+                self.take(product, alpha, output, (tasks, count), &target)?;
             }
         }
         Ok(())
@@ -131,12 +127,12 @@ impl Dense {
     }
 
     /// Copies the part of `matrix` that the panel covers into it.
-    fn fill(&self, cx: &Context, product: &Product<'_>, matrix: &Rows, panel: &Panel) -> Result<()> {
-        let blocks = grids::of_rows(panel.rows, 32, self.device.properties().multiprocessors);
+    fn fill(&self, product: &Product<'_>, matrix: &Rows, panel: &Panel) -> Result<()> {
+        let blocks = grids::of_rows(panel.rows, 32, product.cx.device.properties().multiprocessors);
         // SAFETY: the pattern has been validated, its columns are distinct, and the panel has room for its
         // rows.
         unsafe {
-            launch!(product.kernels.get(Name::DenseFill)?, blocks, 256, 0, cx.stream;
+            launch!(product.kernels.get(Name::DenseFill)?, blocks, 256, 0, product.cx.stream;
                 Factor::of(matrix), matrix.values, *panel)
         }
     }
@@ -144,7 +140,6 @@ impl Dense {
     /// Writes the entries of C that the product's panel covers.
     fn take(
         &self,
-        cx: &Context,
         product: &Product<'_>,
         alpha: Scalar,
         output: &Output,
@@ -156,7 +151,7 @@ impl Dense {
         let [places, masks, before] = tasks.addresses();
         // SAFETY: as in `fill`; C has room for the entries that were counted by these masks.
         unsafe {
-            launch!(kernels.get(Name::DenseTake)?, blocks, 128, 0, cx.stream;
+            launch!(kernels.get(Name::DenseTake)?, blocks, 128, 0, product.cx.stream;
                 Factor::of(left), Factor::of(right), left.values, right.values, alpha, *panel, places, count, masks,
                 before, *output)
         }

@@ -1,22 +1,18 @@
 //! A and B as kernels read them, with statistics of their patterns, and the statistics by which `hash` or
 //! `tile` is chosen. Both algorithms start from these, so that A and B are checked only once.
 
-use std::sync::Arc;
-
 use super::rows::{self, Factor};
 use crate::backend::cuda::check;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{optional, DeviceBuffer, Fill, Readback};
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::format::tile::SIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::{Counts, Lengths};
 use crate::select::{grids, Choice, Source, SpgemmInspection};
-use crate::types::{Address, Operation};
 
 /// One factor of the product, as its rows are read.
 pub struct Side {
@@ -49,16 +45,16 @@ pub struct Factors([Side; 2]);
 impl Factors {
     /// Validates A and B and prepares them as `choice` says. If both share one pattern, it is checked once.
     /// Blocks.
-    pub fn new(cx: &Context, device: &Arc<Device>, problem: &SpgemmProblem, choice: &Choice) -> Result<Self> {
+    pub fn new(cx: &DeviceCall<'_>, problem: &SpgemmProblem, choice: &Choice) -> Result<Self> {
         if choice.method.is_transposed() && (choice.a, choice.b) != (Source::InPlace, Source::InPlace) {
             return Err(Error::unsupported("A, B: columns of C are computed from arrays in place only"));
         }
-        let mut words = Readback::take(cx, device)?;
+        let mut words = Readback::take(cx)?;
         let (a, b) = (&problem.a, &problem.b);
         let same = same_pattern(a, b);
-        check::enqueue(cx, device, a, problem.op_a, &words, 0)?;
+        check::enqueue(cx, a, problem.op_a, &words, 0)?;
         if !same {
-            check::enqueue(cx, device, b, problem.op_b, &words, check::DEVICE_WORDS)?;
+            check::enqueue(cx, b, problem.op_b, &words, check::DEVICE_WORDS)?;
         }
         let found = words.wait(cx)?;
         let of_a = check::pattern_report(cx, a, problem.op_a, "A", &found[..check::WORDS])?;
@@ -74,7 +70,7 @@ impl Factors {
         };
         let side = |matrix, op, source, report: check::PatternReport| -> Result<_> {
             let keep = problem.value_updates;
-            let (operand, stats) = Operand::inspected(cx, device, matrix, op, source, keep, &report)?;
+            let (operand, stats) = Operand::inspected(cx, matrix, op, source, keep, &report)?;
             // A copy is sorted, but may have equal columns that were not neighbours in the original.
             let order = match (report.structure.sorted, report.structure.unique) {
                 (true, true) => Some(rows::SORTED | rows::DISTINCT),
@@ -142,16 +138,16 @@ impl Factors {
 
     /// Counts the tiles, pairs of tiles and products of factors for which [`Lengths::may_suit_tiles`].
     /// Blocks.
-    pub fn count(&self, cx: &Context, device: &Arc<Device>, transposed: bool) -> Result<Counts> {
+    pub fn count(&self, cx: &DeviceCall<'_>, transposed: bool) -> Result<Counts> {
         let (left, right) = self.sides(transposed);
         let [left, right] = [left.operand.rows(), right.operand.rows()];
-        let kernel = |name: &str| device.modules().kernel("spgemm/statistics", name);
+        let kernel = |name: &str| cx.device.modules().kernel("spgemm/statistics", name);
         let (tiles, pairs) = (kernel("spgemm_tile_statistics")?, kernel("spgemm_pair_statistics")?);
         let tile_rows = |rows: &Rows| (rows.rows as usize).div_ceil(SIDE).max(1);
-        let multiprocessors = device.properties().multiprocessors;
+        let multiprocessors = cx.device.properties().multiprocessors;
         let grid = |rows: &Rows| grids::blocks(tile_rows(rows) as u64, 1, multiprocessors);
         let right_tiles = DeviceBuffer::<u32>::new(cx, tile_rows(&right))?;
-        let mut words = Readback::take(cx, device)?;
+        let mut words = Readback::take(cx)?;
         // SAFETY: the patterns have been validated, rows and columns are no more than the kernels support,
         // `right_tiles` has an element for each row of tiles of the right factor, and the page has the words.
         unsafe {
@@ -172,39 +168,16 @@ impl Factors {
     }
 }
 
-/// Replaces the values of a factor by those at `values`, which becomes the value array of `matrix`; does
-/// nothing if that is NULL. If this fails, `matrix` is unchanged and the call can be repeated. Errors call
-/// the argument `name`.
-pub fn renew_values(
-    cx: &Context,
-    operand: &mut Operand,
-    (matrix, op): (&mut SparseMatrix, Operation),
-    values: Address,
-    name: &str,
-) -> Result<()> {
-    if !values.is_null() {
-        let renewed = matrix.with_values(values);
-        operand.update_values(cx, &renewed, op, name)?;
-        *matrix = renewed;
-    }
-    Ok(())
-}
-
 /// Gathers statistics of A and B, and of their tiles if these may be faster, for the choice between `hash`
-/// and `tile`. Blocks. The context must be current.
-pub fn inspect(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpgemmProblem,
-    choice: &Choice,
-) -> Result<SpgemmInspection> {
-    let factors = Factors::new(cx, device, problem, choice)?;
+/// and `tile`. Blocks.
+pub fn inspect(cx: &DeviceCall<'_>, problem: &SpgemmProblem, choice: &Choice) -> Result<SpgemmInspection> {
+    let factors = Factors::new(cx, problem, choice)?;
     let transposed = choice.method.is_transposed();
     let lengths = factors.lengths(transposed);
     // The cost of tiles of complex numbers has not been measured.
-    let ratios = device.machine().ratios(problem.types.compute);
+    let ratios = cx.device.machine().ratios(problem.types.compute);
     let gain = if lengths.may_suit_tiles(&ratios) && !problem.types.y.is_complex() {
-        optional(factors.count(cx, device, transposed))?.and_then(|counts| lengths.gain(&counts, &ratios))
+        optional(factors.count(cx, transposed))?.and_then(|counts| lengths.gain(&counts, &ratios))
     } else {
         None
     };

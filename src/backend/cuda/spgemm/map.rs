@@ -1,15 +1,13 @@
 //! Map of a product whose pattern is known: for each entry of C, the positions of the factors of its products
 //! (kernels/spgemm/map.cu). With it, numeric phases need not search for the entry that a product is added to.
 
-use std::sync::Arc;
-
 use super::bins::RowBin;
 use super::kernels::Name;
 use super::rows::{Factor, Ints, Kernels, Output};
 use super::{Counted, CudaSpgemm};
 use crate::backend::cuda::check;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, filled_members, optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::Rows;
@@ -60,17 +58,12 @@ impl Known<'_> {
     }
 
     /// Returns a mark for each row that says whether it is split; `None` if no row is.
-    fn rows_in_parts(
-        &self,
-        cx: &Context,
-        device: &Device,
-        kernels: &Kernels,
-    ) -> Result<Option<DeviceBuffer<u8>>> {
+    fn rows_in_parts(&self, cx: &DeviceCall<'_>, kernels: &Kernels) -> Result<Option<DeviceBuffer<u8>>> {
         let Some((list, count, cut)) = self.in_parts else { return Ok(None) };
         let marks = DeviceBuffer::<u8>::zeroed(cx, self.left.rows as usize)?;
         // SAFETY: the list has `count` rows of the left factor.
         unsafe {
-            launch!(kernels.get(Name::MapRowsInParts)?, check::blocks(device, count), 256, 0, cx.stream;
+            launch!(kernels.get(Name::MapRowsInParts)?, check::blocks(cx.device, count), 256, 0, cx.stream;
                 Factor::of(self.left), list, count, cut, marks.address())?;
         }
         Ok(Some(marks))
@@ -79,7 +72,7 @@ impl Known<'_> {
 
 impl Map {
     /// Makes the map. Rows of the right factor must have each column at most once. Blocks.
-    pub fn make(cx: &Context, device: &Arc<Device>, kernels: &Kernels, known: &Known<'_>) -> Result<Self> {
+    pub fn make(cx: &DeviceCall<'_>, kernels: &Kernels, known: &Known<'_>) -> Result<Self> {
         let Known {
             left, right, lanes, products: (products, all), offsets: (offsets, entries), columns, ..
         } = *known;
@@ -100,16 +93,16 @@ impl Map {
         // Loaded now, since numeric phases only launch.
         kernels.get(kernel)?;
         let blocks = (rows as u64).div_ceil(256 / lanes as u64);
-        let marks = known.rows_in_parts(cx, device, kernels)?;
+        let marks = known.rows_in_parts(cx, kernels)?;
         let in_parts = marks.as_ref().map_or(Address::NULL, DeviceBuffer::address);
         let part = known.in_parts.map_or(0, |(.., cut)| cut.part);
-        let mut words = Readback::take(cx, device)?;
+        let mut words = Readback::take(cx)?;
         let (left, right) = (Factor::of(left), Factor::of(right));
         // SAFETY: `products` has an element for each row, and `list` one for each row that can have LONG_ROW
         // products.
         unsafe {
             exclusive_scan(cx, products, before.address(), rows as usize)?;
-            launch!(kernels.get(Name::MapLongRows)?, check::blocks(device, rows), 256, 0, cx.stream;
+            launch!(kernels.get(Name::MapLongRows)?, check::blocks(cx.device, rows), 256, 0, cx.stream;
                 products, rows, list.address(), words.at(0))?;
         }
         words.fetch(cx, 1)?;
@@ -155,7 +148,7 @@ impl CudaSpgemm {
     /// the wide rows were processed by windows.
     pub(super) fn map(
         &self,
-        cx: &Context,
+        cx: &DeviceCall<'_>,
         counted: &Counted,
         wide_apart: bool,
         columns: Ints,
@@ -188,7 +181,7 @@ impl CudaSpgemm {
                     && pays(bytes, c, factors)
                     && fits(bytes, memory::room(cx)? as u64) =>
             {
-                optional(Map::make(cx, &self.device, &self.kernels, &known))
+                optional(Map::make(cx, &self.kernels, &known))
             }
             _ => Ok(None),
         }

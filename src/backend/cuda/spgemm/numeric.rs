@@ -4,12 +4,12 @@
 use super::columns::{allowance, ByParts, Origin, Transposition};
 use super::rows::{self, Output};
 use super::wide::Wide;
-use super::{bytes, target, Counted, CudaSpgemm, Job, Kept};
+use super::{bytes, not_counted, target, Counted, CudaSpgemm, Job, Kept};
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::{optional, DeviceBuffer};
 use crate::backend::cuda::scalars::Scalar;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::matrix::Compressed;
-use crate::memory::Context;
 use crate::select::spgemm::columns::{Staging, Way};
 use crate::types::Address;
 
@@ -18,15 +18,13 @@ impl CudaSpgemm {
     /// by part if there is too little memory, or if staging would take more than a product may take.
     pub(super) fn write(
         &self,
-        cx: &Context,
+        cx: &DeviceCall<'_>,
         alpha: Scalar,
         c: &Compressed,
         direct: bool,
         kept: &mut Kept,
     ) -> Result<()> {
-        let Some(counted) = &self.counted else {
-            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
-        };
+        let counted = self.counted.as_ref().ok_or_else(not_counted)?;
         // Memory that is kept for later phases is not limited: they gain from it.
         let room = match direct || self.problem.value_updates {
             true => usize::MAX,
@@ -50,7 +48,7 @@ impl CudaSpgemm {
     /// bytes.
     fn write_whole(
         &self,
-        cx: &Context,
+        cx: &DeviceCall<'_>,
         alpha: Scalar,
         c: &Compressed,
         direct: bool,
@@ -86,7 +84,7 @@ impl CudaSpgemm {
         if let Some(map) = &kept.map {
             map.multiply(cx, &self.kernels, (left.values, right.values), alpha, found, &output)?;
             if direct {
-                target::write_offsets(cx, &self.device, &self.kernels, offsets.address(), c)?;
+                target::write_offsets(cx, &self.kernels, offsets.address(), c)?;
             }
         } else {
             let (statistics, binned) = (self.statistics.at(), &counted.binned);
@@ -95,14 +93,14 @@ impl CudaSpgemm {
             let dense = counted.dense.as_ref().filter(|_| direct && tasks.is_some());
             let wide_apart = match (&counted.wide, dense, tasks) {
                 (Some(_), Some(dense), Some(tasks)) => {
-                    let product = self.wide_product(&left, &right, statistics);
-                    dense.multiply(cx, &product, alpha, &output, tasks)?;
+                    let product = self.wide_product(cx, &left, &right, statistics);
+                    dense.multiply(&product, alpha, &output, tasks)?;
                     true
                 }
                 (Some(wide), ..) => {
-                    let product = self.wide_product(&left, &right, statistics);
+                    let product = self.wide_product(cx, &left, &right, statistics);
                     let before = kept.tasks.is_some();
-                    let done = wide.multiply(cx, &product, alpha, &output, &mut kept.tasks, &overlap)?;
+                    let done = wide.multiply(&product, alpha, &output, &mut kept.tasks, &overlap)?;
                     kept.fresh |= kept.tasks.is_some() != before;
                     done
                 }
@@ -112,10 +110,10 @@ impl CudaSpgemm {
             self.multiply(cx, alpha, &job, &output)?;
             if direct {
                 let offsets = offsets.address();
-                target::write_offsets_overlapping(cx, &self.device, &self.kernels, offsets, c, &job.overlap)?;
+                target::write_offsets_overlapping(cx, &self.kernels, offsets, c, &job.overlap)?;
             }
             if let (Some(wide), true, None) = (&counted.wide, wide_apart, dense) {
-                wide.add_parts(cx, &self.wide_product(&left, &right, statistics), alpha, &output)?;
+                wide.add_parts(&self.wide_product(cx, &left, &right, statistics), alpha, &output)?;
             }
             // If C is dense in part, phases that write into the caller's arrays use tensor cores, and a map
             // would give other bits.
@@ -133,12 +131,12 @@ impl CudaSpgemm {
         let staging = self.staging(counted);
         if kept.transposition.is_none() && staging.way(room) == Way::Whole {
             kept.fresh = true;
-            let made = Transposition::new(cx, &self.device, &self.kernels, indices, nnz, right.cols);
+            let made = Transposition::new(cx, &self.kernels, indices, nnz, right.cols);
             kept.transposition = optional(made)?;
         }
         if let Some(transposition) = &kept.transposition {
             let values = (staged, self.problem.types.y.size());
-            return transposition.write(cx, &self.device, &self.kernels, (offsets, left.rows), values, c);
+            return transposition.write(cx, &self.kernels, (offsets, left.rows), values, c);
         }
         let taken = nnz.saturating_mul(right.index_type.size() + self.problem.types.y.size());
         let by_parts = self.by_parts(cx, counted, 1, room.saturating_sub(taken));
@@ -149,13 +147,13 @@ impl CudaSpgemm {
     /// multiples of `step` on.
     pub(super) fn by_parts<'a>(
         &'a self,
-        cx: &'a Context,
+        cx: &'a DeviceCall<'_>,
         counted: &'a Counted,
         step: usize,
         room: usize,
     ) -> ByParts<'a> {
-        let (device, kernels, rows) = (&*self.device, &self.kernels, self.staging(counted));
-        ByParts { cx, device, kernels, rows, offsets: &counted.offsets, step, room }
+        let (kernels, rows) = (&self.kernels, self.staging(counted));
+        ByParts { cx, kernels, rows, offsets: &counted.offsets, step, room }
     }
 
     /// Returns the sizes of the staged rows, from which the way of the transposition is chosen.

@@ -5,11 +5,11 @@ use super::bins::{Binned, RowBin, GROUP_CUT};
 use super::columns::{Origin, Part, Wanted};
 use super::rows::Output;
 use super::{Counted, CudaSpgemm, Job};
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::scalars::Scalar;
 use crate::error::Result;
 use crate::matrix::Compressed;
-use crate::memory::Context;
 use crate::types::Address;
 
 impl CudaSpgemm {
@@ -17,7 +17,7 @@ impl CudaSpgemm {
     /// Blocks.
     pub(super) fn write_parts(
         &self,
-        cx: &Context,
+        cx: &DeviceCall<'_>,
         alpha: Scalar,
         c: &Compressed,
         counted: &Counted,
@@ -38,7 +38,7 @@ impl CudaSpgemm {
     /// Computes the rows of a part: column indices of base 0, and values.
     fn multiply_part(
         &self,
-        cx: &Context,
+        cx: &DeviceCall<'_>,
         alpha: Scalar,
         (left, right): (&Rows, &Rows),
         counted: &Counted,
@@ -51,7 +51,7 @@ impl CudaSpgemm {
         let statistics = self.statistics.at().after(first);
         let offsets = counted.offsets.at(first);
         let bins = self.numeric_bins();
-        let binned = Binned::of_rows(cx, &self.device, &self.kernels, bins, (statistics, rows), offsets)?;
+        let binned = Binned::of_rows(cx, &self.kernels, bins, (statistics, rows), offsets)?;
         let output = Output {
             offsets,
             columns: Address::NULL,
@@ -64,14 +64,8 @@ impl CudaSpgemm {
         };
         let wide_apart = match &counted.wide {
             Some(wide) => {
-                let product = self.wide_product(&left, right, statistics);
-                wide.multiply_listed(
-                    cx,
-                    &product,
-                    binned.bin(RowBin::DenseWindows.bins().start),
-                    alpha,
-                    &output,
-                )?
+                let product = self.wide_product(cx, &left, right, statistics);
+                wide.multiply_listed(&product, binned.bin(RowBin::DenseWindows.bins().start), alpha, &output)?
             }
             None => false,
         };

@@ -3,19 +3,16 @@
 //! it, from lists whose lengths only the device knows, and the host waits once for all results. The numeric
 //! phase uses the same bins.
 
-use std::sync::Arc;
-
 use super::bins::{Binned, Bins, ProductRowStats, RowBin};
 use super::kernels::Name;
 use super::rows::{self, Factor, Kernels, Listed, DISTINCT, SORTED};
 use super::Counted;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::{launch, launch_overlapping, Overlap};
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::{DeviceBuffer, Fill, Readback};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::Result;
-use crate::memory::Context;
 use crate::select::grids;
 use crate::select::spgemm::bins::is_far;
 use crate::select::spgemm::rows::{count_part, lanes, part, threads_at_once};
@@ -106,8 +103,7 @@ type Side<'a> = (&'a Rows, &'a RowStats);
 /// result of the symbolic phase and the number of multiplications; `None` if the product is not small, which
 /// is found out with as little work as possible. Blocks.
 pub fn count(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     kernels: &Kernels,
     (left, left_stats): Side<'_>,
     (right, right_stats): Side<'_>,
@@ -123,9 +119,9 @@ pub fn count(
     let products = DeviceBuffer::<i64>::new(cx, rows_of_c)?;
     let mut list = DeviceBuffer::<u32>::new(cx, BINS * rows_of_c)?;
     let mut offsets = DeviceBuffer::<i64>::new(cx, rows_of_c + 1)?;
-    let mut words = Readback::take(cx, device)?;
+    let mut words = Readback::take(cx)?;
     let (left_factor, right_factor) = (Factor::of(left), Factor::of(right));
-    let multiprocessors = device.properties().multiprocessors;
+    let multiprocessors = cx.device.properties().multiprocessors;
     let lanes = lanes(left.rows, left_stats.mean(), multiprocessors);
     let blocks = grids::of_rows(left.rows, lanes, multiprocessors);
     let (counts, totals) = (words.at(word::COUNTS), words.at(word::PRODUCTS));
@@ -147,7 +143,7 @@ pub fn count(
     for bin in (0..BINS).rev().filter(|&bin| of_longest >= least(bin)) {
         if bin < TABLES {
             let part = count_part(part(right_stats.mean()));
-            let shape = kernels.team_count_shape(device, part, LIMITS[bin] as u32, i64::MAX);
+            let shape = kernels.team_count_shape(cx.device, part, LIMITS[bin] as u32, i64::MAX);
             // The kernel gives teams more lanes if rows are few.
             let threads = threads_at_once(multiprocessors);
             let grid = team_blocks(shape.blocks(most_rows(bin, left.rows)), multiprocessors);

@@ -6,11 +6,10 @@ use std::fmt::Display;
 use super::kernels::Name;
 use super::rows::Kernels;
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{launch_overlapping, Overlap};
 use crate::error::{Error, Result, Status};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::types::{Address, IndexType};
 
@@ -44,20 +43,13 @@ pub fn require_room_for_c(problem: &SpgemmProblem, shape: (i64, i64, i64), devic
 }
 
 /// Writes C's offsets from those of the computed product, which have base 0. Only launches.
-pub fn write_offsets(
-    cx: &Context,
-    device: &Device,
-    kernels: &Kernels,
-    offsets: Address,
-    c: &Compressed,
-) -> Result<()> {
-    write_offsets_overlapping(cx, device, kernels, offsets, c, &Overlap::new(false))
+pub fn write_offsets(cx: &DeviceCall<'_>, kernels: &Kernels, offsets: Address, c: &Compressed) -> Result<()> {
+    write_offsets_overlapping(cx, kernels, offsets, c, &Overlap::new(false))
 }
 
 /// Writes C's offsets in the same way, beside the kernels of a sequence that do not read them. Only launches.
 pub fn write_offsets_overlapping(
-    cx: &Context,
-    device: &Device,
+    cx: &DeviceCall<'_>,
     kernels: &Kernels,
     offsets: Address,
     c: &Compressed,
@@ -69,7 +61,7 @@ pub fn write_offsets_overlapping(
     let (kernel, count) = (kernels.get(Name::WriteOffsets)?, c.major + 1);
     // SAFETY: C has room for `count` offsets, by its descriptor, and there are as many at `offsets`.
     unsafe {
-        launch_overlapping!(overlap, kernel, blocks(device, count), 256, 0, cx.stream;
+        launch_overlapping!(overlap, kernel, blocks(cx.device, count), 256, 0, cx.stream;
             offsets, count, c.offsets, c.offset_type.wide(), i64::from(c.base.code()))
     }
 }

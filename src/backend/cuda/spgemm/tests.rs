@@ -23,12 +23,13 @@ use num_complex::{Complex32, Complex64};
 
 use super::*;
 use crate::backend::cuda::convert::testing;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::memory::{download, upload, CudaMemory};
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::backend::host::Host;
 use crate::error::Status;
 use crate::matrix::{compressed, Compressed, SparseArrays};
-use crate::memory::{Allocator, HostMemory, RawMemory, Workspace};
+use crate::memory::{Allocator, Context, HostMemory, RawMemory, Workspace};
 use crate::select;
 use crate::support::{Bf16F32, Combo, C32, C64, F16F32, F32, F64};
 use crate::types::{BackendKind, Element, IndexBase, IndexType, OpKind, Operation, PointerMode};
@@ -311,13 +312,8 @@ where
 }
 
 /// Builds the executor of `hash`.
-fn by_hash(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpgemmProblem,
-    choice: &Choice,
-) -> Result<CudaSpgemm> {
-    CudaSpgemm::new(cx, device, problem, choice, Factors::new(cx, device, problem, choice)?)
+fn by_hash(cx: &DeviceCall<'_>, problem: &SpgemmProblem, choice: &Choice) -> Result<CudaSpgemm> {
+    CudaSpgemm::new(cx, problem, choice, Factors::new(cx, problem, choice)?)
 }
 
 fn shape(ops: (Operation, Operation), a: &Stored, b: &Stored) -> (i64, i64) {
@@ -364,7 +360,7 @@ fn compare_with<C: Combo>(
     for keep in [false, true] {
         let cx = on_device(&device, &stream, usize::MAX);
         let problem = problem::<C>(ops, on_a.matrix, on_b.matrix, keep);
-        let mut executor = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
+        let mut executor = build(&device.call(&cx).unwrap(), &problem, &choose(&problem), None).unwrap();
         let nnz = executor.symbolic(&cx).unwrap();
         assert_eq!(executor.symbolic(&cx).unwrap(), nnz);
         for (round, format) in FORMATS.into_iter().cycle().take(4).enumerate() {
@@ -509,7 +505,7 @@ fn columns_beyond_32_bits() {
         let cx = on_device(&device, &stream, usize::MAX);
         let (on_a, on_b) = (a.upload(&cx), b.upload(&cx));
         let problem = problem::<F64>((N, N), on_a.matrix, on_b.matrix, true);
-        let mut executor = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
+        let mut executor = build(&device.call(&cx).unwrap(), &problem, &choose(&problem), None).unwrap();
         let nnz = executor.symbolic(&cx).unwrap();
         for _ in 0..2 {
             let c = Stored::room::<f64>(Format::Csr, (5, far << 9), nnz, IndexBase::One, WIDTHS[2]);
@@ -554,7 +550,7 @@ fn zero_alpha_reads_no_values() {
         let cx = on_device(&device, &stream, usize::MAX);
         let on_a = a.upload(&cx);
         let problem = problem::<F64>((N, N), on_a.matrix, on_a.matrix, keep);
-        let mut executor = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
+        let mut executor = build(&device.call(&cx).unwrap(), &problem, &choose(&problem), None).unwrap();
         let nnz = executor.symbolic(&cx).unwrap();
         for _ in 0..2 {
             let c = Stored::room::<f64>(Format::Csr, (300, 300), nnz, IndexBase::Zero, WIDTHS[0]);
@@ -591,7 +587,7 @@ fn reuse_only_launches() {
         let cx = on_device(&device, &stream, usize::MAX);
         let (on_old, on_new) = (old.upload(&cx), new.upload(&cx));
         let problem = problem::<F64>(ops, on_old.matrix, on_old.matrix, true);
-        let mut executor = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
+        let mut executor = build(&device.call(&cx).unwrap(), &problem, &choose(&problem), None).unwrap();
         let nnz = executor.symbolic(&cx).unwrap();
         let outputs = FORMATS.map(|f| Stored::room::<f64>(f, (n, n), nnz, base, widths));
         let on_outputs = outputs.each_ref().map(|c| c.upload(&cx));
@@ -628,9 +624,11 @@ fn limits_and_wrong_calls() {
     let on_a = a.upload(&cx);
     let problem = problem::<F64>((N, N), on_a.matrix, on_a.matrix, false);
     let error =
-        build(&on_device(&device, &stream, 1000), &device, &problem, &choose(&problem), None).err().unwrap();
+        build(&device.call(&on_device(&device, &stream, 1000)).unwrap(), &problem, &choose(&problem), None)
+            .err()
+            .unwrap();
     assert_eq!(error.status, Status::InsufficientResources);
-    let mut executor = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
+    let mut executor = build(&device.call(&cx).unwrap(), &problem, &choose(&problem), None).unwrap();
     let unready = executor.numeric(&cx, address(&1.0), &on_a.matrix).unwrap_err();
     assert_eq!(unready.status, Status::InvalidState);
     let error = executor.symbolic(&on_device(&device, &stream, 5000)).unwrap_err();
@@ -673,7 +671,7 @@ fn memory_follows_rows_not_products() {
     let (cx, arrays) = (on_device(&device, &stream, usize::MAX), on_device(&device, &stream, usize::MAX));
     let (on_a, on_b) = (a.upload(&arrays), b.upload(&arrays));
     let problem = problem::<F64>((N, N), on_a.matrix, on_b.matrix, false);
-    let mut executor = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
+    let mut executor = build(&device.call(&cx).unwrap(), &problem, &choose(&problem), None).unwrap();
     assert_eq!(executor.products(), 4_000_000);
     assert_eq!(executor.symbolic(&cx).unwrap(), 20_000);
     assert!(cx.allocator.peak_bytes() < 128 << 10, "{} bytes", cx.allocator.peak_bytes());

@@ -17,13 +17,13 @@ mod parts;
 use std::sync::Arc;
 
 use super::columns::{allowance, ByParts, Origin, Part, Transposition};
-use super::factors::{left_and_right, number_of_products, renew_values, Factors};
+use super::factors::{left_and_right, number_of_products, Factors};
 use super::rows::{self, types_of_factors, Factor, Ints};
 use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles, TilesView};
-use super::{target, tile_matrix};
+use super::{not_counted, target, tile_matrix};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{scan, starts};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::{self, filled_members, optional, DeviceBuffer, Fill};
@@ -157,6 +157,18 @@ fn grid(blocks: usize, what: &str) -> Result<u32> {
     })
 }
 
+/// Makes the tiles of a factor of the product; errors call it `name`. Blocks.
+fn tiles_of(
+    cx: &DeviceCall<'_>,
+    problem: &SpgemmProblem,
+    rows: &Rows,
+    value_type: DataType,
+    name: &str,
+) -> Result<DeviceTiles> {
+    let kernels = ConvertKernels::new(cx.device, value_type)?;
+    DeviceTiles::build(cx, kernels, rows, problem.types.compute.scalar().size(), name)
+}
+
 /// Returns the error for new values of a matrix that the user passed in tiles.
 fn no_values(name: &str) -> Error {
     Error::invalid(name, "it is in tiles and takes no array of values")
@@ -170,10 +182,9 @@ fn same(a: &Rows, b: &Rows) -> bool {
 }
 
 impl CudaTile {
-    /// Makes the tiles of A and B and counts the multiplications. Blocks. The context must be current.
+    /// Makes the tiles of A and B and counts the multiplications. Blocks.
     pub fn new(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         problem: &SpgemmProblem,
         choice: &Choice,
         factors: Factors,
@@ -182,11 +193,9 @@ impl CudaTile {
         let (a, b) = factors.sides(false);
         let sides = [(a.operand.rows(), "A", problem.types.a), (b.operand.rows(), "B", problem.types.x)];
         let (left, right) = left_and_right(transposed, sides[0], sides[1]);
-        let convert = |(rows, name, values): &(Rows, &str, DataType)| {
-            let kernels = ConvertKernels::new(device, *values)?;
-            DeviceTiles::build(cx, kernels, rows, problem.types.compute.scalar().size(), name)
-        };
-        let shared_kernels = rows::Kernels::new(device, problem.types, (right.0.index_type, right.0.cols));
+        let convert =
+            |(rows, name, values): &(Rows, &str, DataType)| tiles_of(cx, problem, rows, *values, name);
+        let shared_kernels = rows::Kernels::new(cx.device, problem.types, (right.0.index_type, right.0.cols));
         shared_kernels.get(Name::WriteOffsets)?;
         let shape = (left.0.rows, right.0.cols);
         let entries = left.0.nnz as f64 * right.0.nnz as f64;
@@ -198,21 +207,21 @@ impl CudaTile {
         let mut left = convert(&left)?;
         let tiles = left.tiles as f64 * right.as_ref().unwrap_or(&left).tiles as f64;
         let dense = takes_matrix_units(entries, tiles);
-        let kernels = Kernels::new(device, problem.types.y, dense, left.kernels())?;
+        let kernels = Kernels::new(cx.device, problem.types.y, dense, left.kernels())?;
         let report = DeviceBuffer::<u64>::zeroed(cx, 2)?;
         // SAFETY: the patterns have been validated, and there are two words for the sum.
         unsafe {
-            launch!(kernels.products, blocks(device, nnz), 256, 0, cx.stream;
+            launch!(kernels.products, blocks(cx.device, nnz), 256, 0, cx.stream;
                 pattern[0], pattern[1], nnz, report.address())?;
         }
         let products = number_of_products(&report.read(0, 2)?)?;
-        let by_columns = ByColumns::build(cx, device, right.as_ref().unwrap_or(&left))?;
+        let by_columns = ByColumns::build(cx, right.as_ref().unwrap_or(&left))?;
         // The builders have synchronized the stream.
         let [a, b] = factors.filled();
         left.mark_filled();
         right.mark_filled();
         Ok(CudaTile {
-            device: Arc::clone(device),
+            device: Arc::clone(cx.device),
             problem: *problem,
             a: Some(a),
             b: Some(b),
@@ -230,10 +239,9 @@ impl CudaTile {
         })
     }
 
-    /// Builds the executor if the user passes A or B in tiles. Blocks. The context must be current.
+    /// Builds the executor if the user passes A or B in tiles. Blocks.
     pub fn of_tiles(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         problem: &SpgemmProblem,
         choice: &Choice,
         factors: &TileFactors,
@@ -252,18 +260,11 @@ impl CudaTile {
             let shape = if transposed { (cols, rows) } else { (rows, cols) };
             if let Some(tiles) = tiles {
                 let in_place = source == Source::InPlace;
-                made.push((tile_matrix::factor(cx, device, tiles, op, in_place, name)?, shape, None));
+                made.push((tile_matrix::factor(cx, tiles, op, in_place, name)?, shape, None));
                 continue;
             }
-            let (mut operand, _) = Operand::build(cx, device, matrix, op, source, name, keep)?;
-            let kernels = ConvertKernels::new(device, matrix.value_type())?;
-            let mut tiles = DeviceTiles::build(
-                cx,
-                kernels,
-                &operand.rows(),
-                problem.types.compute.scalar().size(),
-                name,
-            )?;
+            let (mut operand, _) = Operand::build(cx, matrix, op, source, name, keep)?;
+            let mut tiles = tiles_of(cx, problem, &operand.rows(), matrix.value_type(), name)?;
             operand.mark_filled();
             tiles.mark_filled();
             made.push((Arc::new(tiles), shape, Some(operand)));
@@ -276,14 +277,14 @@ impl CudaTile {
         let (shape, inner) = ((left_shape.0, right_shape.1), right_shape.0);
         let tiles = left.tiles as f64 * right.tiles as f64;
         let dense = takes_matrix_units(left.entries(cx)? as f64 * right.entries(cx)? as f64, tiles);
-        let kernels = Kernels::new(device, problem.types.y, dense, left.kernels())?;
+        let kernels = Kernels::new(cx.device, problem.types.y, dense, left.kernels())?;
         // For the kernels that transpose C, which has 32-bit column indices here.
-        let shared_kernels = rows::Kernels::new(device, problem.types, (IndexType::I32, shape.1));
+        let shared_kernels = rows::Kernels::new(cx.device, problem.types, (IndexType::I32, shape.1));
         shared_kernels.get(Name::WriteOffsets)?;
-        let products = tile_matrix::count_products(cx, device, &left, &right, inner)?;
-        let by_columns = ByColumns::build(cx, device, &right)?;
+        let products = tile_matrix::count_products(cx, &left, &right, inner)?;
+        let by_columns = ByColumns::build(cx, &right)?;
         Ok(CudaTile {
-            device: Arc::clone(device),
+            device: Arc::clone(cx.device),
             problem: *problem,
             a,
             b,
@@ -308,21 +309,14 @@ impl CudaTile {
 
     /// Gives the right factor tiles of its own, with its present values, if it shares those of the left
     /// factor. Blocks.
-    fn part(&mut self, cx: &Context) -> Result<()> {
+    fn part(&mut self, cx: &DeviceCall<'_>) -> Result<()> {
         let (operand, values, name) = if self.transposed {
             (&self.a, self.problem.types.a, "A")
         } else {
             (&self.b, self.problem.types.x, "B")
         };
         let operand = operand.as_ref().ok_or_else(|| no_values(name))?;
-        let kernels = ConvertKernels::new(&self.device, values)?;
-        let mut tiles = DeviceTiles::build(
-            cx,
-            kernels,
-            &operand.rows(),
-            self.problem.types.compute.scalar().size(),
-            name,
-        )?;
+        let mut tiles = tiles_of(cx, &self.problem, &operand.rows(), values, name)?;
         tiles.mark_filled();
         self.right = Some(Arc::new(tiles));
         Ok(())
@@ -477,7 +471,7 @@ impl CudaTile {
     /// Runs step 3 and writes C's arrays, part by part if there is no memory for all tiles at one time.
     fn write(
         &self,
-        cx: &Context,
+        cx: &DeviceCall<'_>,
         alpha: Scalar,
         c: &Compressed,
         direct: bool,
@@ -503,19 +497,19 @@ impl CudaTile {
     /// multiples of `step` on.
     fn by_parts<'a>(
         &'a self,
-        cx: &'a Context,
+        cx: &'a DeviceCall<'_>,
         product: &'a Product,
         step: usize,
         room: usize,
     ) -> ByParts<'a> {
-        let (device, kernels, rows) = (&*self.device, &self.shared_kernels, self.staging(product));
-        ByParts { cx, device, kernels, rows, offsets: &product.row_starts, step, room }
+        let (kernels, rows) = (&self.shared_kernels, self.staging(product));
+        ByParts { cx, kernels, rows, offsets: &product.row_starts, step, room }
     }
 
     /// Runs [`Self::write`] for all tiles at one time. `staged` is allocated if it is needed and missing.
     fn write_whole(
         &self,
-        cx: &Context,
+        cx: &DeviceCall<'_>,
         alpha: Scalar,
         c: &Compressed,
         direct: bool,
@@ -535,7 +529,7 @@ impl CudaTile {
         if direct {
             self.multiply(cx, alpha, product, &out)?;
             let starts = product.row_starts.address();
-            return target::write_offsets(cx, &self.device, &self.shared_kernels, starts, c);
+            return target::write_offsets(cx, &self.shared_kernels, starts, c);
         }
         // Memory that is kept for later phases is not limited: they gain from it.
         let room = match self.problem.value_updates {
@@ -564,7 +558,7 @@ impl CudaTile {
         if there.transposition.is_none() {
             let columns = Ints::new(there.columns.address(), IndexType::I32);
             let (kernels, cols) = (&self.shared_kernels, self.shape.1);
-            let mut made = Transposition::new(cx, &self.device, kernels, columns, nnz, cols)?;
+            let mut made = Transposition::new(cx, kernels, columns, nnz, cols)?;
             // The sort has synchronized the stream, but not after its last kernels.
             memory::synchronize(cx.stream)?;
             made.mark_filled();
@@ -576,14 +570,14 @@ impl CudaTile {
             return Ok(());
         };
         let values = (there.values.address(), self.problem.types.y.size());
-        transposition.write(cx, &self.device, &self.shared_kernels, (&product.row_starts, rows), values, c)
+        transposition.write(cx, &self.shared_kernels, (&product.row_starts, rows), values, c)
     }
 }
 
 impl SpgemmExecutor for CudaTile {
     fn symbolic(&mut self, cx: &Context) -> Result<i64> {
         let device = Arc::clone(&self.device);
-        let _entered = device.enter()?;
+        let cx = &device.call(cx)?;
         if self.product.is_none() {
             self.product = Some(self.find(cx)?);
         }
@@ -592,10 +586,8 @@ impl SpgemmExecutor for CudaTile {
 
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
         let device = Arc::clone(&self.device);
-        let _entered = device.enter()?;
-        let Some(product) = &self.product else {
-            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
-        };
+        let cx = &device.call(cx)?;
+        let product = self.product.as_ref().ok_or_else(not_counted)?;
         let shape = (self.shape.0, self.shape.1, product.nnz);
         let arrays = target::check(&device, &self.problem, self.transposed, c, shape)?;
         let alpha = Scalar::of_argument(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
@@ -617,7 +609,7 @@ impl SpgemmExecutor for CudaTile {
     /// repeated.
     fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()> {
         let device = Arc::clone(&self.device);
-        let _entered = device.enter()?;
+        let cx = &device.call(cx)?;
         if self.right.is_none() {
             self.part(cx)?;
         }
@@ -632,7 +624,7 @@ impl SpgemmExecutor for CudaTile {
         for (values, operand, matrix, op, tiles, name) in sides {
             if !values.is_null() {
                 let operand = operand.as_mut().ok_or_else(|| no_values(name))?;
-                renew_values(cx, operand, (matrix, op), values, name)?;
+                operand.update_values(cx, (matrix, op), values, name)?;
                 tiles.fill(cx, &operand.rows())?;
             }
         }
@@ -641,17 +633,14 @@ impl SpgemmExecutor for CudaTile {
 
     fn numeric_tiles(&mut self, cx: &Context, into: &Context, alpha: Address) -> Result<Tiles> {
         let device = Arc::clone(&self.device);
-        let _entered = device.enter()?;
-        let Some(product) = &self.product else {
-            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
-        };
+        let cx = &device.call(cx)?;
+        let product = self.product.as_ref().ok_or_else(not_counted)?;
         let alpha = Scalar::of_argument(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
         let parts =
             (product.tiles, product.tile_rows.address(), product.columns.address(), product.masks.address());
         let kernels = ConvertKernels::new(&self.device, self.problem.types.y)?;
         let tiles = DeviceTiles::of_masks(
-            into,
-            &self.device,
+            &device.call(into)?,
             kernels,
             self.shape,
             parts,
@@ -681,7 +670,7 @@ impl SpgemmExecutor for CudaTile {
     /// them.
     fn update_tiles(&mut self, cx: &Context, factors: &TileFactors) -> Result<()> {
         let device = Arc::clone(&self.device);
-        let _entered = device.enter()?;
+        let cx = &device.call(cx)?;
         if memory::is_capturing(cx.stream)? {
             return Err(Error::state(
                 "plan: new values of a matrix in tiles cannot be taken inside a capture",
@@ -696,7 +685,7 @@ impl SpgemmExecutor for CudaTile {
                 continue;
             };
             let in_place = source == Source::InPlace;
-            let renewed = tile_matrix::factor(cx, &self.device, tiles, op, in_place, name)?;
+            let renewed = tile_matrix::factor(cx, tiles, op, in_place, name)?;
             let is_left = (at == 0) != self.transposed;
             let present = if is_left { &self.left } else { self.right.as_ref().unwrap_or(&self.left) };
             if Arc::ptr_eq(present, &renewed) {

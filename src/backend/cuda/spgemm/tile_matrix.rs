@@ -10,7 +10,7 @@ use super::target;
 use super::tiles::{bytes, ConvertKernels, DeviceTiles};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::scan;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, filled, filled_members, DeviceBuffer, Fill};
 use crate::backend::cuda::operand::Operand;
@@ -56,11 +56,10 @@ fn sums(values: DataType) -> DataType {
     }
 }
 
-/// Converts a CSR or CSC matrix; see [`crate::backend::Backend::make_tiles`]. The context must be current.
-pub fn make(cx: &Context, device: &Arc<Device>, a: &SparseMatrix) -> Result<Tiles> {
-    let (mut operand, _) =
-        Operand::build(cx, device, a, Operation::NonTranspose, Source::InPlace, "A", false)?;
-    let kernels = ConvertKernels::new(device, a.value_type())?;
+/// Converts a CSR or CSC matrix; see [`crate::backend::Backend::make_tiles`].
+pub fn make(cx: &DeviceCall<'_>, a: &SparseMatrix) -> Result<Tiles> {
+    let (mut operand, _) = Operand::build(cx, a, Operation::NonTranspose, Source::InPlace, "A", false)?;
+    let kernels = ConvertKernels::new(cx.device, a.value_type())?;
     let (rows, values) = (operand.rows(), sums(a.value_type()));
     let tiles = DeviceTiles::build(cx, kernels, &rows, values.size(), "A")?;
     operand.mark_filled();
@@ -85,8 +84,7 @@ fn places(cx: &Context, tiles: &DeviceTiles, rows: i64) -> Result<(DeviceBuffer<
 /// Writes the entries of tiles into the indices and values of CSR, or of CSC if the tiles are by columns.
 /// `row_starts` and `places` are the result of [`places`].
 fn write_rows(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     tiles: &DeviceTiles,
     (row_starts, places): (&DeviceBuffer<i64>, &DeviceBuffer<u32>),
     m: &Compressed,
@@ -95,7 +93,7 @@ fn write_rows(
     let wide = m.index_type.wide();
     // SAFETY: there is room for every entry at the positions that were counted.
     unsafe {
-        launch!(tiles.kernels().to_rows, blocks(device, 32 * count), 256, 0, cx.stream;
+        launch!(tiles.kernels().to_rows, blocks(cx.device, 32 * count), 256, 0, cx.stream;
             tiles.view(), tiles.tile_row(), tiles.index.address(), tiles.values.address(), count,
             row_starts.address(), places.address(), m.indices, wide, i64::from(m.base.code()), m.values)
     }
@@ -112,7 +110,7 @@ struct Plain {
 
 impl Plain {
     /// Copies a matrix; errors call the argument `name`. Blocks.
-    fn of(cx: &Context, device: &Arc<Device>, of: &Tiles, name: &str) -> Result<Self> {
+    fn of(cx: &DeviceCall<'_>, of: &Tiles, name: &str) -> Result<Self> {
         let tiles = tiles_of(of, name)?;
         let TileShape { rows, cols, nnz, value_type, by_columns, .. } = of.shape;
         let (major, minor) = if by_columns { (cols, rows) } else { (rows, cols) };
@@ -131,7 +129,7 @@ impl Plain {
             base: IndexBase::Zero,
             value_type,
         };
-        write_rows(cx, device, &tiles, (&offsets, &places), &arrays)?;
+        write_rows(cx, &tiles, (&offsets, &places), &arrays)?;
         let of_format = if by_columns { SparseArrays::Csc(arrays) } else { SparseArrays::Csr(arrays) };
         let matrix = SparseMatrix { arrays: of_format, writable: true, temporary: false };
         filled(cx, Plain { arrays, matrix, offsets, indices, _values: values })
@@ -139,9 +137,8 @@ impl Plain {
 }
 filled_members!(Plain { offsets, indices, _values });
 
-/// Writes a matrix in tiles to CSR or CSC; see [`crate::backend::Backend::write_tiles`]. The context must be
-/// current.
-pub fn write(cx: &Context, device: &Arc<Device>, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
+/// Writes a matrix in tiles to CSR or CSC; see [`crate::backend::Backend::write_tiles`].
+pub fn write(cx: &DeviceCall<'_>, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
     let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = b.arrays else {
         return Err(Error::unsupported(format!("B: tiles do not become {}", b.format().short())));
     };
@@ -153,27 +150,26 @@ pub fn write(cx: &Context, device: &Arc<Device>, tiles: &Tiles, b: &SparseMatrix
         _ => ComputeType::R32F,
     };
     let types = Types { a: value, x: value, y: value, compute };
-    let kernels = rows::Kernels::new(device, types, (m.index_type, m.minor));
+    let kernels = rows::Kernels::new(cx.device, types, (m.index_type, m.minor));
     if (b.format() == Format::Csc) == by_columns {
         let of = tiles_of(tiles, "A")?;
         let (row_starts, places) = places(cx, &of, m.major)?;
-        write_rows(cx, device, &of, (&row_starts, &places), &m)?;
-        target::write_offsets(cx, device, &kernels, row_starts.address(), &m)?;
+        write_rows(cx, &of, (&row_starts, &places), &m)?;
+        target::write_offsets(cx, &kernels, row_starts.address(), &m)?;
         return memory::synchronize(cx.stream);
     }
-    let plain = Plain::of(cx, device, tiles, "A")?;
+    let plain = Plain::of(cx, tiles, "A")?;
     let from = &plain.arrays;
     let columns = Ints::new(plain.indices.address(), IndexType::I32);
-    let turn = Transposition::new(cx, device, &kernels, columns, from.nnz as usize, from.minor)?;
-    turn.write(cx, device, &kernels, (&plain.offsets, from.major), (from.values, value.size()), &m)?;
+    let turn = Transposition::new(cx, &kernels, columns, from.nnz as usize, from.minor)?;
+    turn.write(cx, &kernels, (&plain.offsets, from.major), (from.values, value.size()), &m)?;
     memory::synchronize(cx.stream)
 }
 
 /// Returns the tiles of op(A) for an A in tiles: A's own if they are read `in_place`, or else converted ones.
 /// Blocks.
 pub fn factor(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     tiles: &Tiles,
     op: Operation,
     in_place: bool,
@@ -182,9 +178,9 @@ pub fn factor(
     if in_place {
         return tiles_of(tiles, name);
     }
-    let plain = Plain::of(cx, device, tiles, name)?;
-    let (mut operand, _) = Operand::build(cx, device, &plain.matrix, op, Source::Canonical, name, false)?;
-    let kernels = ConvertKernels::new(device, tiles.shape.value_type)?;
+    let plain = Plain::of(cx, tiles, name)?;
+    let (mut operand, _) = Operand::build(cx, &plain.matrix, op, Source::Canonical, name, false)?;
+    let kernels = ConvertKernels::new(cx.device, tiles.shape.value_type)?;
     let value_bytes = tiles.shape.value_type.size();
     let mut made = DeviceTiles::build(cx, kernels, &operand.rows(), value_bytes, name)?;
     operand.mark_filled();
@@ -194,8 +190,7 @@ pub fn factor(
 
 /// Counts the multiplications of the product of `left` and `right`, which has `rows` rows. Blocks.
 pub fn count_products(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     left: &DeviceTiles,
     right: &DeviceTiles,
     rows: i64,
@@ -205,7 +200,7 @@ pub fn count_products(
     let count = left.tiles as i64;
     // SAFETY: columns of the left factor are rows of the right factor; there are two words for the sum.
     unsafe {
-        launch!(left.kernels().products, blocks(device, 32 * count), 256, 0, cx.stream;
+        launch!(left.kernels().products, blocks(cx.device, 32 * count), 256, 0, cx.stream;
             left.view(), left.index.address(), count, row_starts.address(), report.address())?;
     }
     number_of_products(&report.read(0, 2)?)

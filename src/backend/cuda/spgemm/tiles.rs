@@ -1,12 +1,10 @@
 //! Sparse tiles on the device (src/format/tile.rs): conversion from CSR (kernels/format/tile.cu), and the
 //! list of tiles by columns of tiles.
 
-use std::sync::Arc;
-
 use super::rows::{types_of_factors, Factor};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{exclusive_scan, scan, sorted, starts, Narrow};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::{self, filled, filled_members, DeviceBuffer};
@@ -198,8 +196,7 @@ impl DeviceTiles {
     /// each tile must have an entry. Copies these arrays and computes the others, except `index` and
     /// `values`, which are only allocated. Blocks.
     pub fn of_masks(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         kernels: ConvertKernels,
         (row_count, col_count): (i64, i64),
         (tiles, tile_rows, columns, masks): (usize, Address, Address, Address),
@@ -216,9 +213,9 @@ impl DeviceTiles {
         // SAFETY: arrays have an element or 16 for each tile, `starts` one for each tile and one more, and
         // `rows` one for each row of tiles and one more.
         unsafe {
-            launch!(kernels.columns, blocks(device, rows + 1), 256, 0, cx.stream;
+            launch!(kernels.columns, blocks(cx.device, rows + 1), 256, 0, cx.stream;
                 built.tile_row.address(), count, rows, built.rows.address())?;
-            launch!(kernels.complete, blocks(device, count + 1), 256, 0, cx.stream;
+            launch!(kernels.complete, blocks(cx.device, count + 1), 256, 0, cx.stream;
                 built.masks.address(), count, built.row_ptr.address(), built.used.address(),
                 built.starts.address())?;
         }
@@ -355,13 +352,13 @@ pub struct ByColumns {
 
 impl ByColumns {
     /// Sorts the tiles by column; their entries stay as they are. Blocks.
-    pub fn build(cx: &Context, device: &Arc<Device>, of: &DeviceTiles) -> Result<Self> {
+    pub fn build(cx: &DeviceCall<'_>, of: &DeviceTiles) -> Result<Self> {
         let (kernels, count) = (&of.kernels, of.tiles as i64);
         let bits = 64 - (of.tile_cols.max(2) as u64 - 1).leading_zeros();
         let (keys, tiles) = sorted::<Narrow>(cx, of.tiles, bits, |keys, numbers| {
             // SAFETY: every array has an element for each tile.
             unsafe {
-                launch!(kernels.keys, blocks(device, count), 256, 0, cx.stream;
+                launch!(kernels.keys, blocks(cx.device, count), 256, 0, cx.stream;
                     of.columns.address(), count, keys, numbers)
             }
         })?;
@@ -370,9 +367,9 @@ impl ByColumns {
         // SAFETY: as above, and `starts` has an element for each column of tiles and one more.
         unsafe {
             let columns = of.tile_cols as i64;
-            launch!(kernels.columns, blocks(device, columns + 1), 256, 0, cx.stream;
+            launch!(kernels.columns, blocks(cx.device, columns + 1), 256, 0, cx.stream;
                 keys.address(), count, columns, starts.address())?;
-            launch!(kernels.gather, blocks(device, count), 256, 0, cx.stream;
+            launch!(kernels.gather, blocks(cx.device, count), 256, 0, cx.stream;
                 of.tile_row.address(), tiles.address(), count, rows.address())?;
         }
         filled(cx, ByColumns { starts, rows, tiles })

@@ -11,7 +11,7 @@ use super::bins::ProductRowStatsAt;
 use super::kernels::Name;
 use super::rows::{scan, warp_blocks, Factor, Ints, Kernels, Output, SCANNED_BY_A_BLOCK, WARPS_BLOCK};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::{launch, launch_overlapping, Overlap};
 use crate::backend::cuda::layouts::{kernel_structs, same_elements};
 use crate::backend::cuda::memory::{self, filled_members, optional, DeviceBuffer, Fill};
@@ -80,12 +80,12 @@ struct Partial {
 }
 
 impl Partial {
-    fn new(cx: &Context, product: &Product<'_>, rows: usize) -> Result<Self> {
+    fn new(product: &Product<'_>, rows: usize) -> Result<Self> {
         let size = product.kernels.value_size();
         // All but the last number are written before they are scanned by one block, which does not read that.
         let before = match rows < SCANNED_BY_A_BLOCK {
-            true => DeviceBuffer::new(cx, rows + 1)?,
-            false => DeviceBuffer::zeroed(cx, rows + 1)?,
+            true => DeviceBuffer::new(product.cx, rows + 1)?,
+            false => DeviceBuffer::zeroed(product.cx, rows + 1)?,
         };
         Ok(Partial { before, sums: None, size, is_settled: false })
     }
@@ -115,10 +115,10 @@ impl Partial {
     }
 }
 
-/// Product whose wide rows are computed: its factors, the statistics of its rows, and the kernels.
+/// Product whose wide rows are computed: the call, its factors, the statistics of its rows, and the kernels.
 #[derive(Clone, Copy)]
 pub struct Product<'a> {
-    pub device: &'a Device,
+    pub cx: &'a DeviceCall<'a>,
     pub kernels: &'a Kernels,
     pub left: &'a Rows,
     pub right: &'a Rows,
@@ -151,23 +151,23 @@ pub struct Tasks {
 
 impl Tasks {
     /// Allocates memory for `count` tasks of up to `rows` rows.
-    fn new(cx: &Context, product: &Product<'_>, count: usize, rows: usize) -> Result<Self> {
-        let partial = if product.is_cut() { Some(Partial::new(cx, product, rows)?) } else { None };
+    fn new(product: &Product<'_>, count: usize, rows: usize) -> Result<Self> {
+        let partial = if product.is_cut() { Some(Partial::new(product, rows)?) } else { None };
         Ok(Tasks {
-            tasks: DeviceBuffer::new(cx, count)?,
-            masks: DeviceBuffer::new(cx, count.saturating_mul(WORDS))?,
-            before: DeviceBuffer::new(cx, count)?,
+            tasks: DeviceBuffer::new(product.cx, count)?,
+            masks: DeviceBuffer::new(product.cx, count.saturating_mul(WORDS))?,
+            before: DeviceBuffer::new(product.cx, count)?,
             partial,
         })
     }
 
     /// Turns the numbers of partial sums of `rows` rows into the position of each row's first one. Only
     /// launches.
-    fn sum_parts(&self, cx: &Context, product: &Product<'_>, rows: usize) -> Result<()> {
+    fn sum_parts(&self, product: &Product<'_>, rows: usize) -> Result<()> {
         if let Some(partial) = &self.partial {
             let before = partial.before.address();
             // SAFETY: `before` has an element for each row and one more.
-            unsafe { scan(cx, product.kernels, before, rows + 1)? };
+            unsafe { scan(product.cx, product.kernels, before, rows + 1)? };
         }
         Ok(())
     }
@@ -184,15 +184,10 @@ impl Tasks {
 
     /// Allocates memory for as many tasks as fit, up to `most`, of up to `rows` rows; `None` if less than
     /// `least` fit.
-    fn fit(
-        cx: &Context,
-        product: &Product<'_>,
-        (least, most): (usize, usize),
-        rows: usize,
-    ) -> Result<Option<Self>> {
-        let mut count = most.min(memory::room(cx)? / TASK_BYTES);
+    fn fit(product: &Product<'_>, (least, most): (usize, usize), rows: usize) -> Result<Option<Self>> {
+        let mut count = most.min(memory::room(product.cx)? / TASK_BYTES);
         while count >= least {
-            if let Some(tasks) = optional(Tasks::new(cx, product, count, rows))? {
+            if let Some(tasks) = optional(Tasks::new(product, count, rows))? {
                 return Ok(Some(tasks));
             }
             count /= 2;
@@ -224,12 +219,12 @@ struct Listed {
 
 impl Listed {
     /// Counts the windows of the rows of a list, and numbers their tasks.
-    fn new(cx: &Context, product: &Product<'_>, (list, rows): (Address, i64)) -> Result<Self> {
+    fn new(product: &Product<'_>, (list, rows): (Address, i64)) -> Result<Self> {
         // `first` has one element more than rows, for the number of all tasks.
         let few = rows < NUMBERED_BY_A_BLOCK;
         let first = match few {
-            true => DeviceBuffer::<i64>::new(cx, rows as usize + 1)?,
-            false => DeviceBuffer::zeroed(cx, rows as usize + 1)?,
+            true => DeviceBuffer::<i64>::new(product.cx, rows as usize + 1)?,
+            false => DeviceBuffer::zeroed(product.cx, rows as usize + 1)?,
         };
         let (blocks, threads) = if few { (1, 1024) } else { ((rows as u64).div_ceil(256) as u32, 256) };
         let statistics = &product.statistics;
@@ -237,10 +232,10 @@ impl Listed {
         // SAFETY: the list has `rows` rows, of which there are statistics, and `first` has an element for
         // each and one more.
         unsafe {
-            launch!(product.kernels.get(Name::WideWindows)?, blocks, threads, 0, cx.stream;
+            launch!(product.kernels.get(Name::WideWindows)?, blocks, threads, 0, product.cx.stream;
                 offsets, cut, list, rows, statistics.lows, statistics.spans, i32::from(few), first.address())?;
             if !few {
-                scan(cx, product.kernels, first.address(), first.len())?;
+                scan(product.cx, product.kernels, first.address(), first.len())?;
             }
         }
         Ok(Listed { copy: None, list, first, firsts: Vec::new() })
@@ -310,7 +305,6 @@ impl Wide {
     /// `None` if there are no such rows, or no memory for their windows, so that blocks with a bitmap must
     /// process them.
     pub fn count(
-        cx: &Context,
         product: &Product<'_>,
         list: (Address, i64),
         count: usize,
@@ -320,29 +314,28 @@ impl Wide {
         if count == 0 {
             return Ok(None);
         }
-        optional(Self::try_count(cx, product, list, count, counts, overlap)).map(Option::flatten)
+        optional(Self::try_count(product, list, count, counts, overlap)).map(Option::flatten)
     }
 
     fn try_count(
-        cx: &Context,
         product: &Product<'_>,
         list: (Address, i64),
         count: usize,
         counts: Address,
         overlap: &Overlap,
     ) -> Result<Option<Wide>> {
-        let Product { device, kernels, right, .. } = *product;
+        let Product { cx, kernels, right, .. } = *product;
         let windows = windows(right);
         let starts = match windows {
             1 => None,
-            _ => Some(DeviceBuffer::new(cx, right.rows as usize * (windows as usize + 1))?),
+            _ => Some(DeviceBuffer::new(product.cx, right.rows as usize * (windows as usize + 1))?),
         };
-        let rows = Listed::new(cx, product, list)?;
+        let rows = Listed::new(product, list)?;
         let mut wide = Wide { starts, windows, count: count as i64, rows, whole: None, bits: None };
         let words = right.rows.saturating_mul(windows).saturating_mul(WORDS as i64);
         // The bits only make it faster, so it does without them if there is no memory.
         let bits = match bits_pay(words, right.nnz) {
-            true => optional(DeviceBuffer::<u32>::zeroed(cx, words as usize))?,
+            true => optional(DeviceBuffer::<u32>::zeroed(product.cx, words as usize))?,
             false => None,
         };
         let bits_at = bits.as_ref().map_or(Address::NULL, DeviceBuffer::address);
@@ -351,37 +344,39 @@ impl Wide {
         // window of each row and one more per row, and `bits` has WORDS words for each.
         unsafe {
             if let Some(starts) = &wide.starts {
-                launch!(kernels.get(Name::WideStarts)?, blocks(device, starts.len() as i64), 256, 0, cx.stream;
+                launch!(kernels.get(Name::WideStarts)?, blocks(cx.device, starts.len() as i64), 256,
+                    0, product.cx.stream;
                     of_right, right.rows, windows, starts.address())?;
             }
             if !bits_at.is_null() {
-                launch!(kernels.get(Name::WideBits)?, blocks(device, 32 * right.rows), 256, 0, cx.stream;
+                launch!(kernels.get(Name::WideBits)?, blocks(cx.device, 32 * right.rows), 256,
+                    0, product.cx.stream;
                     of_right, right.rows, windows, bits_at)?;
             }
         }
         let listed = wide.rows.first.len() - 1;
-        if let Some(tasks) = optional(Tasks::new(cx, product, count, listed))? {
+        if let Some(tasks) = optional(Tasks::new(product, count, listed))? {
             let all = wide.rows.all(wide.count);
-            wide.count_tasks(cx, product, (&wide.rows, &all, &tasks), bits_at, overlap)?;
+            wide.count_tasks(product, (&wide.rows, &all, &tasks), bits_at, overlap)?;
             (wide.whole, wide.bits) = (Some(tasks), bits);
             return Ok(Some(wide));
         }
-        wide.rows.own(cx)?;
+        wide.rows.own(product.cx)?;
         wide.rows.fetch()?;
-        let Some(tasks) = Tasks::fit(cx, product, (wide.rows.longest(), count), listed)? else {
+        let Some(tasks) = Tasks::fit(product, (wide.rows.longest(), count), listed)? else {
             return Ok(None);
         };
         for part in wide.rows.parts(tasks.tasks.len()) {
-            wide.find(cx, product, &wide.rows, &part, &tasks, bits_at, counts)?;
+            wide.find(product, &wide.rows, &part, &tasks, bits_at, counts)?;
         }
         Ok(Some(wide))
     }
 
     /// Ends what [`Wide::count`] has begun, behind the other kernels of its sequence. Only launches.
-    pub fn end_count(&mut self, cx: &Context, product: &Product<'_>, counts: Address) -> Result<()> {
+    pub fn end_count(&mut self, product: &Product<'_>, counts: Address) -> Result<()> {
         if let Some(tasks) = &self.whole {
-            Self::sum_tasks(cx, product, (&self.rows, &self.rows.all(self.count), tasks), counts)?;
-            tasks.sum_parts(cx, product, self.rows.first.len() - 1)?;
+            Self::sum_tasks(product, (&self.rows, &self.rows.all(self.count), tasks), counts)?;
+            tasks.sum_parts(product, self.rows.first.len() - 1)?;
         }
         // Freed here: between the kernels of a sequence it would keep the next one from beginning early.
         self.bits = None;
@@ -393,7 +388,6 @@ impl Wide {
     #[allow(clippy::too_many_arguments)]
     fn find(
         &self,
-        cx: &Context,
         product: &Product<'_>,
         rows: &Listed,
         part: &Part,
@@ -401,14 +395,13 @@ impl Wide {
         bits: Address,
         counts: Address,
     ) -> Result<()> {
-        self.count_tasks(cx, product, (rows, part, tasks), bits, &Overlap::new(false))?;
-        Self::sum_tasks(cx, product, (rows, part, tasks), counts)
+        self.count_tasks(product, (rows, part, tasks), bits, &Overlap::new(false))?;
+        Self::sum_tasks(product, (rows, part, tasks), counts)
     }
 
     /// Finds the columns of the tasks of some rows, as one of the kernels of `overlap`. Only launches.
     fn count_tasks(
         &self,
-        cx: &Context,
         product: &Product<'_>,
         (rows, part, tasks): (&Listed, &Part, &Tasks),
         bits: Address,
@@ -424,9 +417,10 @@ impl Wide {
         // SAFETY: the patterns have been validated, and the right factor's columns ascend; each array has the
         // elements that the kernels access, by the number of tasks that was counted for the part.
         unsafe {
-            launch!(kernels.get(Name::WideTasks)?, warp_blocks(listed, 256), 256, 0, cx.stream;
+            launch!(kernels.get(Name::WideTasks)?, warp_blocks(listed, 256), 256, 0, product.cx.stream;
                 offsets, cut, list, listed, statistics.lows, first, places)?;
-            launch_overlapping!(overlap, kernels.get(Name::WideCount)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, cx.stream;
+            launch_overlapping!(overlap, kernels.get(Name::WideCount)?, warp_blocks(count, WARPS_BLOCK),
+                WARPS_BLOCK, 0, product.cx.stream;
                 Factor::of(left), Factor::of(right), cut, self.starts(), bits, tasks.tasks.address(), count,
                 tasks.masks.address(), tasks.before.address())
         }
@@ -434,7 +428,6 @@ impl Wide {
 
     /// Adds up the numbers of entries of tasks whose columns have been found. Only launches.
     fn sum_tasks(
-        cx: &Context,
         product: &Product<'_>,
         (rows, part, tasks): (&Listed, &Part, &Tasks),
         counts: Address,
@@ -448,10 +441,11 @@ impl Wide {
         // SAFETY: as for the tasks' columns, which are there.
         unsafe {
             if product.is_cut() {
-                launch!(kernels.get(Name::WideMerge)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, cx.stream;
+                launch!(kernels.get(Name::WideMerge)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK,
+                    0, product.cx.stream;
                     offsets, cut, tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address())?;
             }
-            launch!(kernels.get(Name::WideSums)?, warp_blocks(listed, 256), 256, 0, cx.stream;
+            launch!(kernels.get(Name::WideSums)?, warp_blocks(listed, 256), 256, 0, product.cx.stream;
                 offsets, cut, list, listed, first, sums, counts, tasks.partial().before)
         }
     }
@@ -481,7 +475,6 @@ impl Wide {
     /// of them.
     pub fn multiply(
         &self,
-        cx: &Context,
         product: &Product<'_>,
         alpha: Scalar,
         output: &Output,
@@ -489,17 +482,16 @@ impl Wide {
         overlap: &Overlap,
     ) -> Result<bool> {
         if let Some(tasks) = &self.whole {
-            self.multiply_tasks(cx, product, alpha, output, (tasks, self.count), overlap)?;
+            self.multiply_tasks(product, alpha, output, (tasks, self.count), overlap)?;
             return Ok(true);
         }
-        self.multiply_parts(cx, product, &self.rows, alpha, output, kept)
+        self.multiply_parts(product, &self.rows, alpha, output, kept)
     }
 
     /// Writes column indices and values of the wide rows in `list`, partial sums included, for a part of the
     /// product whose rows have numbers of their own. Returns false if there is no memory for the tasks.
     pub fn multiply_listed(
         &self,
-        cx: &Context,
         product: &Product<'_>,
         list: (Address, i64),
         alpha: Scalar,
@@ -508,17 +500,16 @@ impl Wide {
         if list.1 == 0 {
             return Ok(true);
         }
-        let Some(mut rows) = optional(Listed::new(cx, product, list))? else {
+        let Some(mut rows) = optional(Listed::new(product, list))? else {
             return Ok(false);
         };
         rows.fetch()?;
-        self.multiply_parts(cx, product, &rows, alpha, output, &mut None)
+        self.multiply_parts(product, &rows, alpha, output, &mut None)
     }
 
     /// Processes the tasks of `rows` part by part, with the memory in `kept`.
     fn multiply_parts(
         &self,
-        cx: &Context,
         product: &Product<'_>,
         rows: &Listed,
         alpha: Scalar,
@@ -527,21 +518,21 @@ impl Wide {
     ) -> Result<bool> {
         if kept.is_none() {
             let most = rows.firsts.last().map_or(0, |&last| last as usize);
-            *kept = Tasks::fit(cx, product, (rows.longest(), most), rows.firsts.len() - 1)?;
+            *kept = Tasks::fit(product, (rows.longest(), most), rows.firsts.len() - 1)?;
         }
         let Some(tasks) = kept else {
             return Ok(false);
         };
         for part in rows.parts(tasks.tasks.len()) {
-            self.find(cx, product, rows, &part, tasks, Address::NULL, Address::NULL)?;
-            tasks.sum_parts(cx, product, part.rows.len())?;
+            self.find(product, rows, &part, tasks, Address::NULL, Address::NULL)?;
+            tasks.sum_parts(product, part.rows.len())?;
             if let Some(partial) = &mut tasks.partial {
-                partial.make_room_for_rows(cx, part.rows.len())?;
+                partial.make_room_for_rows(product.cx, part.rows.len())?;
             }
             let count = part.tasks.end - part.tasks.start;
             // Not beside other kernels, since the next part overwrites these tasks.
-            self.multiply_tasks(cx, product, alpha, output, (tasks, count), &Overlap::new(false))?;
-            self.add_parts_of(cx, product, alpha, output, (tasks, count))?;
+            self.multiply_tasks(product, alpha, output, (tasks, count), &Overlap::new(false))?;
+            self.add_parts_of(product, alpha, output, (tasks, count))?;
         }
         tasks.partial.iter_mut().for_each(|partial| partial.is_settled = true);
         Ok(true)
@@ -549,7 +540,6 @@ impl Wide {
 
     fn multiply_tasks(
         &self,
-        cx: &Context,
         product: &Product<'_>,
         alpha: Scalar,
         output: &Output,
@@ -563,7 +553,8 @@ impl Wide {
         // SAFETY: the patterns have been validated and C has room for the entries that were counted by these
         // masks; the shared memory is what the kernel needs.
         unsafe {
-            launch_overlapping!(overlap, kernels.get(Name::WideMultiply)?, blocks, WARPS_BLOCK, kernels.wide_shared(), cx.stream;
+            launch_overlapping!(overlap, kernels.get(Name::WideMultiply)?, blocks, WARPS_BLOCK,
+                kernels.wide_shared(), product.cx.stream;
                 Factor::of(left), Factor::of(right), left.values, right.values, alpha, statistics.cut, self.starts(),
                 i32::from(short), tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(),
                 partial, *output)
@@ -586,22 +577,15 @@ impl Wide {
 
     /// Adds the partial sums of split rows to C, if all tasks are kept. Runs after [`Wide::multiply`], and
     /// after the kernels of the other rows, so that these can run beside it.
-    pub fn add_parts(
-        &self,
-        cx: &Context,
-        product: &Product<'_>,
-        alpha: Scalar,
-        output: &Output,
-    ) -> Result<()> {
+    pub fn add_parts(&self, product: &Product<'_>, alpha: Scalar, output: &Output) -> Result<()> {
         match &self.whole {
-            Some(tasks) => self.add_parts_of(cx, product, alpha, output, (tasks, self.count)),
+            Some(tasks) => self.add_parts_of(product, alpha, output, (tasks, self.count)),
             None => Ok(()),
         }
     }
 
     fn add_parts_of(
         &self,
-        cx: &Context,
         product: &Product<'_>,
         alpha: Scalar,
         output: &Output,
@@ -614,7 +598,8 @@ impl Wide {
         let (offsets, cut) = product.cut();
         // SAFETY: as above; the kernels before have written the partial sums.
         unsafe {
-            launch!(product.kernels.get(Name::WideParts)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, cx.stream;
+            launch!(product.kernels.get(Name::WideParts)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK,
+                0, product.cx.stream;
                 offsets, alpha, cut, tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(),
                 partial, *output)
         }

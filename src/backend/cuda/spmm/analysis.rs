@@ -8,13 +8,12 @@ use super::window;
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::check::{self, PatternReport};
 use crate::backend::cuda::convert::{permute_rows, Origins};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::backend::cuda::reorder::cluster;
 use crate::error::Result;
 use crate::format::window::{Counts, WindowShape};
-use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::When;
 use crate::select::spmm::window::CLUSTER;
@@ -65,10 +64,9 @@ pub(super) struct InspectedRows {
     pub(super) report: PatternReport,
 }
 
-/// Context, device, problem and shared results of an analysis in progress.
+/// Call, problem and shared results of an analysis in progress.
 pub(super) struct Analysis<'a> {
-    pub(super) cx: &'a Context,
-    pub(super) device: &'a Arc<Device>,
+    pub(super) cx: &'a DeviceCall<'a>,
     pub(super) problem: &'a SpmmProblem,
     pub(super) shared: &'a SharedResults,
 }
@@ -100,13 +98,13 @@ impl Analysis<'_> {
     fn inspect(&self) -> Result<()> {
         let mut rows = self.shared.rows.borrow_mut();
         if rows.is_none() {
-            let &Analysis { cx, device, problem, .. } = self;
+            let &Analysis { cx, problem, .. } = self;
             let (a, op) = (&problem.a, problem.op);
-            let report = check::inspect(cx, device, a, op, "A")?;
+            let report = check::inspect(cx, a, op, "A")?;
             let is_ready = select::in_place(a, op) && report.structure.sorted;
             let source = if is_ready { Source::InPlace } else { Source::Canonical };
             let updates = problem.value_updates;
-            let (operand, stats) = Operand::inspected(cx, device, a, op, source, updates, &report)?;
+            let (operand, stats) = Operand::inspected(cx, a, op, source, updates, &report)?;
             *rows = Some(InspectedRows { operand, stats, report });
         }
         Ok(())
@@ -138,13 +136,13 @@ impl Analysis<'_> {
         if is_kept {
             return self.take_rows();
         }
-        let &Analysis { cx, device, problem, shared } = self;
+        let &Analysis { cx, problem, shared } = self;
         let (a, op, updates) = (&problem.a, problem.op, problem.value_updates);
         let report = match &*shared.rows.borrow() {
             Some(inspected) => inspected.report,
-            None => check::inspect(cx, device, a, op, "A")?,
+            None => check::inspect(cx, a, op, "A")?,
         };
-        let (operand, stats) = Operand::inspected(cx, device, a, op, source, updates, &report)?;
+        let (operand, stats) = Operand::inspected(cx, a, op, source, updates, &report)?;
         Ok(InspectedRows { operand, stats, report })
     }
 
@@ -161,9 +159,8 @@ impl Analysis<'_> {
         if let Some((_, counts)) = self.shared.counts.get().filter(|(of, _)| *of == shape) {
             return Ok(counts);
         }
-        let counts = self.with_rows(|operand, _| {
-            window::number::count_windows(self.cx, self.device, &operand.rows(), shape)
-        })?;
+        let counts =
+            self.with_rows(|operand, _| window::number::count_windows(self.cx, &operand.rows(), shape))?;
         self.shared.counts.set(Some((shape, counts)));
         Ok(counts)
     }
@@ -180,14 +177,14 @@ impl Analysis<'_> {
     }
 
     fn cluster(&self, operand: &Operand) -> Result<Option<ClusteredRows>> {
-        let &Analysis { cx, device, problem, .. } = self;
+        let &Analysis { cx, problem, .. } = self;
         let rows = operand.rows();
-        let Some(order) = cluster(cx, device, &rows, CLUSTER, When::Strongly)?.places else {
+        let Some(order) = cluster(cx, &rows, CLUSTER, When::Strongly)?.places else {
             return Ok(None);
         };
         let value_type = problem.types.a;
         let copy = match operand {
-            Operand::InPlace(_) => permute_rows(cx, device, &rows, value_type, &order)?,
+            Operand::InPlace(_) => permute_rows(cx, &rows, value_type, &order)?,
             Operand::Canonical(copy) => copy.permuted(cx, value_type, &order)?,
         };
         let (operand, order) = (Operand::Canonical(copy), Arc::new(order));
@@ -203,7 +200,7 @@ impl Analysis<'_> {
                 let Some(clustered) = self.clustered_statistics(&[Algorithm::Window])? else {
                     return Ok(false);
                 };
-                Ok(clusters_gain(self.device.machine(), self.problem, &clustered, &self.statistics()?))
+                Ok(clusters_gain(self.cx.device.machine(), self.problem, &clustered, &self.statistics()?))
             }
         }
     }
@@ -234,7 +231,7 @@ impl Analysis<'_> {
         if let Some((_, counts)) = counts.get().filter(|(of, _)| *of == shape) {
             return Ok(counts);
         }
-        let all = window::number::count_windows(self.cx, self.device, &operand.rows(), shape)?;
+        let all = window::number::count_windows(self.cx, &operand.rows(), shape)?;
         counts.set(Some((shape, all)));
         Ok(all)
     }
@@ -244,7 +241,7 @@ impl Analysis<'_> {
     pub(super) fn clustered_statistics(&self, among: &[Algorithm]) -> Result<Option<SpmmStatistics>> {
         let SpmmProblem { types, n_hint, .. } = *self.problem;
         let statistics = self.statistics()?;
-        let Some(rates) = self.device.machine().spmm_rates() else { return Ok(None) };
+        let Some(rates) = self.cx.device.machine().spmm_rates() else { return Ok(None) };
         if self.shared.clusters.get().is_none() && !clusters_may_pay(rates, &statistics, types, n_hint, among)
         {
             return Ok(None);

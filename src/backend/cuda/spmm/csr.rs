@@ -10,15 +10,14 @@ use crate::backend::cuda::launch::{blocks_of_grid, launch_product, Kernel};
 use crate::backend::cuda::memory::{filled, filled_members};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Operand;
-use crate::backend::cuda::order::Order;
+use crate::backend::cuda::order::{methods_of_ordered_rows, Order};
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
-use crate::backend::{LayoutInfo, SpmmExecutor};
+use crate::backend::SpmmExecutor;
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
-use crate::reorder::KeptOrder;
 use crate::select::spmm::csr::{rows_of_block, strip_of, STRIP};
 use crate::select::{RowOrder, Source};
 use crate::types::{Address, IndexType, Operation, Reorder, ScalarsAt};
@@ -44,15 +43,16 @@ pub(super) struct CsrSpmm {
 
 impl CsrSpmm {
     pub(super) fn build(analysis: &Analysis<'_>, source: Source, order: &RowOrder) -> Result<Self> {
-        let &Analysis { cx, device, problem, .. } = analysis;
+        let &Analysis { cx, problem, .. } = analysis;
         let InspectedRows { operand, stats, .. } = analysis.rows_in_order(source, order)?;
-        let (operand, order) = Order::apply(cx, device, operand, problem.types.a, order)?;
+        let (operand, order) = Order::apply(cx, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let empty = if order.policy() == Reorder::Dcsr { stats.empty } else { 0 };
-        let kernel = |strip: usize| PRODUCT.load(device, (types_name(problem.types), rows.index_type, strip));
+        let kernel =
+            |strip: usize| PRODUCT.load(cx.device, (types_name(problem.types), rows.index_type, strip));
         let kernels = [kernel(1)?, kernel(STRIP)?];
         let executor = CsrSpmm {
-            device: Arc::clone(device),
+            device: Arc::clone(cx.device),
             problem: *problem,
             operand,
             order,
@@ -65,12 +65,14 @@ impl CsrSpmm {
 filled_members!(CsrSpmm { operand, order });
 
 impl SpmmExecutor for CsrSpmm {
+    methods_of_ordered_rows!();
+
     fn workspace_bytes(&self, _n: usize) -> usize {
         0
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let rows = self.operand.rows();
         let n = c.cols as usize;
@@ -97,29 +99,10 @@ impl SpmmExecutor for CsrSpmm {
         }
     }
 
-    fn keeps_arrays(&self) -> bool {
-        true
-    }
-
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let a = self.problem.a.with_values(values);
-        self.operand.update_values(cx, &a, self.problem.op, "A")?;
-        self.problem.a = a;
-        Ok(())
-    }
-
-    fn layout(&self) -> LayoutInfo {
-        self.operand.layout()
-    }
-
-    fn reorder(&self) -> Reorder {
-        self.order.policy()
-    }
-
-    fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
-        let _entered = self.device.enter()?;
-        self.order.kept(cx)
+        let cx = &self.device.call(cx)?;
+        let a = (&mut self.problem.a, self.problem.op);
+        self.operand.update_values(cx, a, values, "A")
     }
 }
 

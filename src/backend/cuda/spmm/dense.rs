@@ -23,7 +23,7 @@ use self::packs::padded;
 use super::analysis::{Analysis, InspectedRows};
 use super::{lines, product, Strides};
 use crate::backend::cuda::cublaslt::{Factor, Sizes};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{launch, launch_early, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::{self, filled, filled_members, DeviceBuffer};
@@ -162,23 +162,23 @@ pub(super) struct DenseSpmm {
 
 filled_members!(DenseSpmm { operand, values, special });
 
-/// Builds the executor. The context must be current.
+/// Builds the executor.
 pub(super) fn build_from(analysis: &Analysis<'_>, multiplier: Multiplier) -> Result<DenseSpmm> {
-    let &Analysis { cx, device, problem, .. } = analysis;
+    let &Analysis { cx, problem, .. } = analysis;
     let (m, k, _) = problem.a.shape_of(problem.op);
     let work = product(&[m as usize, k as usize, problem.n_hint.max(0) as usize]);
     let installed = match multiplier {
         Multiplier::CublasLt { timed, a_by_columns } => {
-            device.cublaslt().map(|library| (library, timed, a_by_columns))
+            cx.device.cublaslt().map(|library| (library, timed, a_by_columns))
         }
         Multiplier::Own | Multiplier::OwnInParts => None,
     };
     let Some((library, timed, a_by_columns)) = installed else {
         let in_parts = multiplier == Multiplier::OwnInParts;
-        let engine = Engine::Own(Box::new(Own::load(device, problem.types, in_parts)?));
+        let engine = Engine::Own(Box::new(Own::load(cx.device, problem.types, in_parts)?));
         return DenseSpmm::build(analysis, engine, false);
     };
-    let engine = Engine::Lt(Lt::load(device, library, problem, work)?);
+    let engine = Engine::Lt(Lt::load(cx.device, library, problem, work)?);
     let mut executor = DenseSpmm::build(analysis, engine, a_by_columns)?;
     if timed {
         executor.tune(cx)?;
@@ -188,7 +188,7 @@ pub(super) fn build_from(analysis: &Analysis<'_>, multiplier: Multiplier) -> Res
 
 impl DenseSpmm {
     fn build(analysis: &Analysis<'_>, engine: Engine, by_columns: bool) -> Result<Self> {
-        let &Analysis { cx, device, problem, .. } = analysis;
+        let &Analysis { cx, problem, .. } = analysis;
         let (op, size) = (problem.op, problem.types.a.size());
         let (rows, cols, nnz) = problem.a.shape();
         let (rows, cols) = op.shape(rows, cols);
@@ -208,7 +208,7 @@ impl DenseSpmm {
         let widths = operand.rows().widths();
         let of_a = Types { y: problem.types.a, ..problem.types };
         let executor = DenseSpmm {
-            device: Arc::clone(device),
+            device: Arc::clone(cx.device),
             problem: *problem,
             operand,
             shape,
@@ -220,9 +220,9 @@ impl DenseSpmm {
             },
             repeats: !report.structure.unique,
             engine,
-            fill: FILL.load(device, (types_name(of_a), widths))?,
-            repair: REPAIR.load(device, (types_name(problem.types),))?,
-            finish: FINISH.load(device, (types_name(problem.types),))?,
+            fill: FILL.load(cx.device, (types_name(of_a), widths))?,
+            repair: REPAIR.load(cx.device, (types_name(problem.types),))?,
+            finish: FINISH.load(cx.device, (types_name(problem.types),))?,
         };
         executor.fill(cx)?;
         executor.warm(cx)?;
@@ -285,13 +285,13 @@ impl DenseSpmm {
 
     /// Times cublasLt's algorithms for the plan's number of columns, with unpadded operands, and keeps the
     /// fastest.
-    fn tune(&mut self, cx: &Context) -> Result<()> {
+    fn tune(&mut self, cx: &DeviceCall<'_>) -> Result<()> {
         let mut trial = Trial::default();
         while let Engine::Lt(lt) = &mut self.engine {
             if !trial.next(lt) {
                 break;
             }
-            let seconds = timing::spmm(cx, &self.device, &self.problem, &*self)?;
+            let seconds = timing::spmm(cx, &self.problem, &*self)?;
             if let Engine::Lt(lt) = &mut self.engine {
                 trial.took(lt, seconds);
             }
@@ -563,7 +563,7 @@ impl SpmmExecutor for DenseSpmm {
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         self.run(cx, b, c, alpha, beta)
     }
@@ -579,10 +579,9 @@ impl SpmmExecutor for DenseSpmm {
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let a = self.problem.a.with_values(values);
-        self.operand.update_values(cx, &a, self.problem.op, "A")?;
-        self.problem.a = a;
+        let cx = &self.device.call(cx)?;
+        let a = (&mut self.problem.a, self.problem.op);
+        self.operand.update_values(cx, a, values, "A")?;
         if let Some(special) = &self.special {
             memory::zero(special.address(), special.bytes(), cx.stream)?;
         }

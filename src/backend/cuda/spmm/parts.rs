@@ -2,7 +2,7 @@
 //! are made on the device, with the data that kernels need to add up the pieces' sums.
 
 use crate::backend::cuda::convert::device_wide;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::{blocks_of_grid, launch};
 use crate::backend::cuda::layouts::{kernel_structs, same_elements};
 use crate::backend::cuda::memory::{filled_members, DeviceBuffer};
@@ -66,8 +66,7 @@ pub(super) fn grid(count: i64, each: u32, algorithm: &str) -> Result<u32> {
 /// Makes the lists, and cuts the windows of more than `limit` blocks. `first` has the number of blocks before
 /// each window, and behind them the total, `blocks`.
 pub(super) fn schedule(
-    cx: &Context,
-    device: &Device,
+    cx: &DeviceCall<'_>,
     first: &DeviceBuffer<i64>,
     windows: i64,
     blocks: i64,
@@ -81,7 +80,7 @@ pub(super) fn schedule(
     let (limit, most_cut) = (limit as i64, blocks.max(1));
     let each = windows as usize + 1;
     let counts = DeviceBuffer::<i64>::new(cx, 3 * each)?;
-    let kernel = |name| device.modules().kernel("format/window", name);
+    let kernel = |name| cx.device.modules().kernel("format/window", name);
     let count_items = kernel("window_count_items")?;
     // SAFETY: there are three numbers per window, and three more; no columns are counted.
     unsafe {

@@ -11,13 +11,13 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::backend::cuda::convert::device_wide;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::{kernel_structs, same_layout};
 use crate::backend::cuda::memory::{DeviceBuffer, Fill};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
-use crate::memory::{Context, COUNTER_BYTES};
+use crate::memory::COUNTER_BYTES;
 use crate::select::spmm::row::{warps_at_once, Groups, Limits, Unanalyzed, WARPS};
 use crate::select::spmm::tiles;
 use crate::types::Address;
@@ -135,8 +135,7 @@ struct MadeAt {
 impl Schedule {
     /// Makes the lists for these groups, or for the other kernels. Blocks.
     pub(super) fn build(
-        cx: &Context,
-        device: &Device,
+        cx: &DeviceCall<'_>,
         rows: &Rows,
         stats: &RowStats,
         groups: Option<Groups>,
@@ -151,7 +150,7 @@ impl Schedule {
             }
             return Ok(plain);
         };
-        let multiprocessors = i64::from(device.properties().multiprocessors);
+        let multiprocessors = i64::from(cx.device.properties().multiprocessors);
         let limits = match groups {
             Some(groups) => Some(Limits::of_groups((rows.rows, rows.nnz), groups, multiprocessors)),
             None => Limits::new(rows.rows, rows.nnz, stats.max, warps_at_once(multiprocessors)),
@@ -161,7 +160,7 @@ impl Schedule {
             _ => return Ok(plain),
         };
         let windows = (count as usize).div_ceil(WINDOW);
-        let kernel = |name| device.modules().kernel("spmm/tasks", name);
+        let kernel = |name| cx.device.modules().kernel("spmm/tasks", name);
         let (counting, filling) = (kernel("spmm_tasks_count")?, kernel("spmm_tasks_fill")?);
         let wide = rows.offset_type.wide();
         let (grid, block) = (windows as u32, WINDOW as u32);
@@ -271,11 +270,11 @@ impl Schedule {
     }
 
     /// Enqueues the launch that makes the lists before a product, at this address in the workspace.
-    pub(super) fn make(&self, cx: &Context, device: &Device, rows: &Rows, lists: Address) -> Result<()> {
+    pub(super) fn make(&self, cx: &DeviceCall<'_>, rows: &Rows, lists: Address) -> Result<()> {
         let (Lists::Made { unanalyzed, .. }, Some(at)) = (&self.lists, self.made_at(lists)) else {
             return Ok(());
         };
-        let kernel = making(device)?;
+        let kernel = making(cx.device)?;
         let wide = rows.offset_type.wide();
         let blocks = (self.row_count as usize).div_ceil(LISTED) as u32;
         let state = cx.counters.offset(COUNTER_BYTES - STATE_WORDS * size_of::<u32>());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::analysis::Analysis;
 use super::{copy_b, lines, product, Strides};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{blocks_of_grid, launch_product, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::module::kinds::kernel_kinds;
@@ -18,6 +18,7 @@ use crate::backend::cuda::spmv::sell::{self as spmv_sell, for_columns, Arrays, R
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
+use crate::format::fill_ratio;
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::{SpmmProblem, SpmvProblem};
@@ -93,26 +94,26 @@ pub(super) struct SellSpmm {
     refill: Refill,
 }
 
-fn make_arrays(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<Arrays> {
+fn make_arrays(cx: &DeviceCall<'_>, problem: &SpmmProblem) -> Result<Arrays> {
     let SpmmProblem { op, a, types, value_updates, .. } = *problem;
-    for_columns(cx, device, &SpmvProblem { op, a, types, value_updates })
+    for_columns(cx, &SpmvProblem { op, a, types, value_updates })
 }
 
 impl SellSpmm {
-    /// Builds the executor. The context must be current.
+    /// Builds the executor.
     pub(super) fn build(analysis: &Analysis<'_>) -> Result<Self> {
-        let &Analysis { cx, device, problem, .. } = analysis;
-        let arrays = make_arrays(cx, device, problem)?;
+        let &Analysis { cx, problem, .. } = analysis;
+        let arrays = make_arrays(cx, problem)?;
         let rows = arrays.rules.item_rows;
         let types = problem.types;
-        let kernel = |&elements: &usize| PRODUCT.load(device, (types_name(types), rows, elements));
-        let refill = Refill::new(device, (problem.op, types.a), arrays.origins.as_ref())?;
+        let kernel = |&elements: &usize| PRODUCT.load(cx.device, (types_name(types), rows, elements));
+        let refill = Refill::new(cx.device, (problem.op, types.a), arrays.origins.as_ref())?;
         Ok(SellSpmm {
-            device: Arc::clone(device),
+            device: Arc::clone(cx.device),
             problem: *problem,
             kernels: kernels(types.x.size()).iter().map(kernel).collect::<Result<_>>()?,
-            single: spmv_sell::PRODUCT.load(device, (types_name(types), 2, rows))?,
-            pack: super::pack_kernel(device, types.x)?,
+            single: spmv_sell::PRODUCT.load(cx.device, (types_name(types), 2, rows))?,
+            pack: super::pack_kernel(cx.device, types.x)?,
             shares: slots(&arrays).are_shared(),
             arrays,
             refill,
@@ -155,7 +156,7 @@ impl SpmmExecutor for SellSpmm {
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, old, c]: [&DenseMatrix; 3]) -> Result<()> {
         // If SpMV's kernel computes C, both C and its old values are columns without gaps.
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
         if arrays.rows == 0 || n == 0 {
@@ -257,21 +258,18 @@ impl SpmmExecutor for SellSpmm {
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
         let to = (self.arrays.slots, self.arrays.values.address());
-        if !self.refill.run(cx, &self.device, (values, self.arrays.origins.as_ref()), to)? {
-            self.arrays = make_arrays(cx, &self.device, &problem)?;
+        if !self.refill.run(cx, (values, self.arrays.origins.as_ref()), to)? {
+            self.arrays = make_arrays(cx, &problem)?;
         }
         self.problem = problem;
         Ok(())
     }
 
     fn layout(&self) -> LayoutInfo {
-        let fill = match self.arrays.nnz {
-            0 => 1.0,
-            nnz => self.arrays.slots as f64 / nnz as f64,
-        };
+        let fill = fill_ratio(self.arrays.slots, self.arrays.nnz as usize);
         LayoutInfo { kind: LayoutKind::Sell, in_place: false, fill }
     }
 

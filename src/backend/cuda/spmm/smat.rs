@@ -133,26 +133,27 @@ fn make_arrays(
     operand: &Operand,
     positions: Origins<'_>,
 ) -> Result<Arrays> {
-    let &Analysis { cx, device, problem, .. } = analysis;
+    let &Analysis { cx, problem, .. } = analysis;
     let value_type = problem.types.a;
     let (rows, size) = (operand.rows(), value_type.size());
-    let ratios = device.machine().ratios(problem.types.compute);
+    let ratios = cx.device.machine().ratios(problem.types.compute);
     let mut order = None;
     if clusters.may_be() {
         let shape = select::CLUSTER;
-        let found = cluster(cx, device, &rows, shape, When::Promising)?;
+        let found = cluster(cx, &rows, shape, When::Promising)?;
         let is_decided = *clusters != Clusters::IfFaster;
         if is_decided || select::clusters_gain(problem, shape, (found.before, found.after), &ratios) {
             order = found.places;
         }
     }
     let source = Source { rows: &rows, value_type, order, positions };
-    let (n, multiprocessors) = (problem.n_hint.max(1) as usize, device.properties().multiprocessors as usize);
-    let cut = source.cut(cx, device)?;
+    let (n, multiprocessors) =
+        (problem.n_hint.max(1) as usize, cx.device.properties().multiprocessors as usize);
+    let cut = source.cut(cx)?;
     let mut taken = width.unwrap_or(widest(size));
-    let mut counted = source.count(cx, device, &cut, taken)?;
+    let mut counted = source.count(cx, &cut, taken)?;
     if width.is_none() && taken > 8 {
-        let narrow = source.count(cx, device, &cut, 8)?;
+        let narrow = source.count(cx, &cut, 8)?;
         let by_columns = n > select::columns_of_few(size) && gathers(problem);
         let blocks = (narrow.blocks, counted.blocks);
         if select::takes_narrow_blocks(rows.nnz as usize, blocks, problem.n_hint, by_columns, &ratios) {
@@ -161,7 +162,7 @@ fn make_arrays(
     }
     let tiles = n.div_ceil(select::columns_of_many(size));
     let rules = select::rules_on_device(select::rules(size, taken), multiprocessors, tiles);
-    Arrays::build(cx, device, source, &cut, counted, rules)
+    Arrays::build(cx, source, &cut, counted, rules)
 }
 
 /// Returns whether the columns of op(B), not its rows, are contiguous.
@@ -169,14 +170,14 @@ fn gathers(problem: &SpmmProblem) -> bool {
     Strides::new(problem.b_order, problem.op_b.transposes(), 0).col != 1
 }
 
-/// Builds the executor. The context must be current.
+/// Builds the executor.
 pub(super) fn build_from(
     analysis: &Analysis<'_>,
     (clusters, width): (&Clusters, Option<usize>),
 ) -> Result<SmatSpmm> {
     let arrays =
         analysis.with_rows(|rows, positions| make_arrays(analysis, (clusters, width), rows, positions))?;
-    SmatSpmm::new(analysis.device, analysis.problem, arrays)
+    SmatSpmm::new(analysis.cx.device, analysis.problem, arrays)
 }
 
 impl SmatSpmm {
@@ -220,7 +221,7 @@ impl SpmmExecutor for SmatSpmm {
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
         if arrays.row_count == 0 || n == 0 {
@@ -285,13 +286,13 @@ impl SpmmExecutor for SmatSpmm {
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
         match &self.arrays.slots {
-            Some(slots) => slots.scatter(cx, &self.device, values, self.arrays.values.address())?,
+            Some(slots) => slots.scatter(cx, values, self.arrays.values.address())?,
             None => {
                 let (device, shared) = (&self.device, &SharedResults::new(&self.device));
-                let analysis = Analysis { cx, device, problem: &problem, shared };
+                let analysis = Analysis { cx, problem: &problem, shared };
                 let clusters = if self.arrays.order.is_some() { Clusters::Yes } else { Clusters::No };
                 let wanted = (&clusters, Some(self.arrays.width));
                 let arrays =

@@ -17,7 +17,7 @@ use build::{with_columns, BandArrays, BlockArrays};
 
 use super::packing::{is_wide, Packed, Packing};
 use super::{finish_c, lines, product, Strides};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::module::kinds::kernel_kinds;
@@ -134,21 +134,15 @@ pub(super) struct SwiftSpmm {
     packing: Packing,
 }
 
-/// Builds the executor. If `deterministic`, its products have the same bits from run to run. The context must
-/// be current.
-pub(super) fn build(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmmProblem,
-    deterministic: bool,
-) -> Result<SwiftSpmm> {
+/// Builds the executor. If `deterministic`, its products have the same bits from run to run.
+pub(super) fn build(cx: &DeviceCall<'_>, problem: &SpmmProblem, deterministic: bool) -> Result<SwiftSpmm> {
     let name = || types_name(problem.types);
     let pack = PACK / problem.types.a.size();
     let form = if deterministic {
         Form::Bands {
-            arrays: with_columns(cx, device, problem, |columns| BandArrays::build(cx, device, columns))?,
-            packs: BANDS.load(device, (name(), pack))?,
-            singles: BANDS.load(device, (name(), 1))?,
+            arrays: with_columns(cx, problem, |columns| BandArrays::build(cx, columns))?,
+            packs: BANDS.load(cx.device, (name(), pack))?,
+            singles: BANDS.load(cx.device, (name(), 1))?,
         }
     } else {
         let groups = |pack: usize, lanes: &[usize]| -> Result<Vec<Group>> {
@@ -156,7 +150,7 @@ pub(super) fn build(
                 Ok(Group {
                     lanes,
                     columns: lanes * pack,
-                    kernel: PRODUCT.load(device, (name(), pack, lanes))?,
+                    kernel: PRODUCT.load(cx.device, (name(), pack, lanes))?,
                 })
             };
             lanes.iter().map(group).collect()
@@ -166,23 +160,23 @@ pub(super) fn build(
             _ => (Vec::new(), groups(1, SINGLES_F64)?),
         };
         Form::Blocks {
-            arrays: with_columns(cx, device, problem, |columns| BlockArrays::build(cx, device, columns))?,
+            arrays: with_columns(cx, problem, |columns| BlockArrays::build(cx, columns))?,
             packs,
             singles,
-            scale: SCALE.load(device, (name(),))?,
-            finish_rows: FINISH.load(device, (name(),))?,
-            finish_columns: super::FINISH.load(device, (name(),))?,
+            scale: SCALE.load(cx.device, (name(),))?,
+            finish_rows: FINISH.load(cx.device, (name(),))?,
+            finish_columns: super::FINISH.load(cx.device, (name(),))?,
         }
     };
     let (rows, cols, _) = problem.a.shape();
     Ok(SwiftSpmm {
-        device: Arc::clone(device),
+        device: Arc::clone(cx.device),
         problem: *problem,
         deterministic,
         shape: problem.op.shape(rows, cols),
         form,
         // Unaligned rows are read by single elements and need no copy.
-        packing: Packing::new(device, problem, 0)?,
+        packing: Packing::new(cx.device, problem, 0)?,
     })
 }
 
@@ -347,7 +341,7 @@ impl SpmmExecutor for SwiftSpmm {
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let n = c.cols as usize;
         if self.shape.0 == 0 || n == 0 {
@@ -365,15 +359,15 @@ impl SpmmExecutor for SwiftSpmm {
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
         let (slots, to) = match &self.form {
             Form::Blocks { arrays, .. } => (&arrays.slots, arrays.values.address()),
             Form::Bands { arrays, .. } => (&arrays.slots, arrays.values.address()),
         };
         match slots {
-            Some(slots) => slots.scatter(cx, &self.device, values, to)?,
-            None => *self = build(cx, &Arc::clone(&self.device), &problem, self.deterministic)?,
+            Some(slots) => slots.scatter(cx, values, to)?,
+            None => *self = build(cx, &problem, self.deterministic)?,
         }
         self.problem = problem;
         Ok(())

@@ -1,13 +1,11 @@
 //! Products of algorithms by name, compared with sums in double precision. Skipped without a device.
 
-use std::sync::Arc;
-
 use half::{bf16, f16};
 
 use super::once;
 use crate::algorithm::Algorithm;
-use crate::backend::cuda::convert::testing::context_of_device;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::convert::testing::{all, context_of_device};
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::SpmmExecutor;
 use crate::format::testing::TestMatrix;
@@ -118,21 +116,150 @@ pub(super) const PLAIN: TestProduct = TestProduct {
     copied: None,
 };
 
-fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
-    match order {
-        Order::Row => row * ld + col,
-        Order::Col => row + col * ld,
+/// Where a product's dense operands of `n` columns are: each begins `shift` elements into its array and has
+/// `pad` unused elements between its rows or columns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placement {
+    pub(super) n: usize,
+    pub(super) shift: usize,
+    pub(super) pad: usize,
+}
+
+impl Placement {
+    /// Leading dimension of a matrix of so many rows.
+    fn ld(&self, order: Order, rows: usize) -> usize {
+        if order == Order::Row { self.n } else { rows }.max(1) + self.pad
+    }
+
+    /// Elements of its array.
+    pub(super) fn extent(&self, order: Order, rows: usize) -> usize {
+        self.shift + self.ld(order, rows) * if order == Order::Row { rows } else { self.n }
+    }
+
+    /// Position of one of its elements in the array.
+    pub(super) fn at(&self, order: Order, rows: usize, (row, col): (usize, usize)) -> usize {
+        let ld = self.ld(order, rows);
+        self.shift
+            + match order {
+                Order::Row => row * ld + col,
+                Order::Col => row + col * ld,
+            }
+    }
+
+    fn matrix(&self, array: Address, rows: usize, order: Order, value_type: DataType) -> DenseMatrix {
+        DenseMatrix {
+            rows: rows as i64,
+            cols: self.n as i64,
+            ld: self.ld(order, rows) as i64,
+            values: array.offset(self.shift * value_type.size()),
+            value_type,
+            order,
+            writable: true,
+        }
     }
 }
 
-fn all(buffer: &DeviceBuffer<u8>) -> Vec<u8> {
-    buffer.read(0, buffer.len()).unwrap()
+/// Matrix on the device, and its values.
+pub(super) struct OnDevice {
+    _arrays: [DeviceBuffer<i64>; 2],
+    values: DeviceBuffer<u8>,
+    _zeros: DeviceBuffer<u8>,
+    csr: Compressed,
+}
+
+impl OnDevice {
+    /// Copies the matrix, with the values in `values`. If they will come by an update, it has zeros at first.
+    pub(super) fn new(
+        cx: &Context,
+        matrix: &TestMatrix,
+        (value_type, values): (DataType, &[u8]),
+        updated: bool,
+    ) -> Self {
+        let arrays =
+            [&matrix.offsets, &matrix.indices].map(|array| DeviceBuffer::from_slice(cx, array).unwrap());
+        let zeros = DeviceBuffer::<u8>::zeroed(cx, values.len()).unwrap();
+        let values = DeviceBuffer::from_slice(cx, values).unwrap();
+        let csr = Compressed {
+            major: matrix.offsets.len() as i64 - 1,
+            minor: matrix.cols as i64,
+            nnz: matrix.indices.len() as i64,
+            offsets: arrays[0].address(),
+            indices: arrays[1].address(),
+            values: if updated { zeros.address() } else { values.address() },
+            offset_type: IndexType::I64,
+            index_type: IndexType::I64,
+            base: if matrix.base == 0 { IndexBase::Zero } else { IndexBase::One },
+            value_type,
+        };
+        OnDevice { _arrays: arrays, values, _zeros: zeros, csr }
+    }
+
+    /// Returns the matrix as the kernels' builders take it.
+    pub(super) fn csr(&self) -> &Compressed {
+        &self.csr
+    }
+
+    /// Returns the address of the values.
+    pub(super) fn values(&self) -> Address {
+        self.values.address()
+    }
+
+    /// Returns the problem of a product A · B, without value updates.
+    pub(super) fn problem(&self, types: Types, orders: (Order, Order), n_hint: usize) -> SpmmProblem {
+        SpmmProblem {
+            op: Operation::NonTranspose,
+            op_b: Operation::NonTranspose,
+            a: SparseMatrix { arrays: SparseArrays::Csr(self.csr), writable: true, temporary: false },
+            b_order: orders.0,
+            c_order: orders.1,
+            n_hint: n_hint as i64,
+            types,
+            value_updates: false,
+            ieee: false,
+        }
+    }
+}
+
+/// Computes a product with the bytes of the arrays of B and of the old C, and returns those of C. The
+/// workspace is full of NaN; the counters must be zero afterwards. If `repeats`, asserts that another product
+/// has the same bits.
+pub(super) fn run_product(
+    (cx, executor, problem): (&DeviceCall<'_>, &dyn SpmmExecutor, &SpmmProblem),
+    placement: Placement,
+    (alpha, beta): (f64, f64),
+    [b, old]: [&[u8]; 2],
+    (repeats, what): (bool, &str),
+) -> Vec<u8> {
+    let bytes = executor.workspace_bytes(placement.n);
+    let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
+    let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
+    let workspace_of = Workspace { address: workspace.address(), bytes };
+    let context = Context { workspace: workspace_of, counters: counters.address(), ..Context::clone(cx) };
+    let (m, k, _) = problem.a.shape_of(problem.op);
+    let b = DeviceBuffer::from_slice(cx, b).unwrap();
+    let types = problem.types;
+    let (alphas, betas) = ((alpha, alpha as f32), (beta, beta as f32));
+    let scalar = |pair: &(f64, f32)| match types.compute.scalar() {
+        DataType::R64F => Address::new(&raw const pair.0),
+        _ => Address::new(&raw const pair.1),
+    };
+    let run = || {
+        let out = DeviceBuffer::from_slice(&context, old).unwrap();
+        let b = placement.matrix(b.address(), k as usize, problem.b_order, types.x);
+        let c = placement.matrix(out.address(), m as usize, problem.c_order, types.y);
+        executor.execute(&context, scalar(&alphas), &b, scalar(&betas), &c).unwrap();
+        all(&out)
+    };
+    let found = run();
+    assert!(!repeats || found == run(), "{what}");
+    assert!(all(&counters).iter().all(|&byte| byte == 0), "{what}");
+    found
 }
 
 impl TestProduct {
     /// Computes the product twice, asserts that both have the same bits unless they may differ, and compares
     /// it with sums in double precision.
-    fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &TestMatrix) {
+    fn check(&self, cx: &DeviceCall<'_>, matrix: &TestMatrix) {
         let what = format!("{self:?}");
         let &TestProduct {
             algorithm,
@@ -171,52 +298,26 @@ impl TestProduct {
                 }
             }
         }
-        let ld = |order: Order, rows: usize| if order == Order::Row { n } else { rows }.max(1) + pad;
-        let extent =
-            |order: Order, rows: usize| shift + ld(order, rows) * if order == Order::Row { rows } else { n };
-        let mut b = Numbers::new(types.x, (0..extent(orders.0, cols)).map(|_| number()));
+        let placement = Placement { n, shift, pad };
+        let mut b = Numbers::new(types.x, (0..placement.extent(orders.0, cols)).map(|_| number()));
         if special {
             let some: Vec<_> = entries.iter().flatten().map(|&(column, _)| column).collect();
             for (at, value) in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY].into_iter().enumerate() {
                 let column = some[some.len() * (at + 1) / 5];
-                b.set(shift + index(orders.0, ld(orders.0, cols), column, at * 7 % n), value);
+                b.set(placement.at(orders.0, cols, (column, at * 7 % n)), value);
             }
         }
         // If beta is 0, C must not be read.
         let old = Numbers::new(
             types.y,
-            (0..extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }),
+            (0..placement.extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }),
         );
 
-        let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
-        let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
-        let device_values = DeviceBuffer::from_slice(cx, &values.bytes).unwrap();
-        let zeros = DeviceBuffer::<u8>::zeroed(cx, values.bytes.len()).unwrap();
-        let device_b = DeviceBuffer::from_slice(cx, &b.bytes).unwrap();
-        let a = Compressed {
-            major: major as i64,
-            minor: minor as i64,
-            nnz: count as i64,
-            offsets: offsets.address(),
-            indices: indices.address(),
-            values: if updated.is_some() { zeros.address() } else { device_values.address() },
-            offset_type: IndexType::I64,
-            index_type: IndexType::I64,
-            base: if matrix.base == 0 { IndexBase::Zero } else { IndexBase::One },
-            value_type: types.a,
-        };
-        let problem = SpmmProblem {
-            op,
-            op_b: Operation::NonTranspose,
-            a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true, temporary: false },
-            b_order: orders.0,
-            c_order: orders.1,
-            n_hint: self.planned.unwrap_or(n) as i64,
-            types,
-            // The plan sets it in the same way.
-            value_updates: updated == Some(true) || reorder.is_named(),
-            ieee: false,
-        };
+        let stored = OnDevice::new(cx, matrix, (types.a, &values.bytes), updated.is_some());
+        // The plan sets it in the same way.
+        let value_updates = updated == Some(true) || reorder.is_named();
+        let problem = stored.problem(types, orders, self.planned.unwrap_or(n));
+        let problem = SpmmProblem { op, value_updates, ..problem };
         let clusters = if reorder == Reorder::Auto { Clusters::IfFaster } else { Clusters::No };
         let mut method = match Method::new(algorithm) {
             Method::Window(_) => Method::Window(clusters),
@@ -230,48 +331,22 @@ impl TestProduct {
         let choice = Choice::of(method, Source::Canonical);
         let mut executor: Box<dyn SpmmExecutor> = match self.once {
             true => {
-                let mut product = once::product(device, &problem).unwrap().unwrap();
+                let mut product = once::product(cx.device, &problem).unwrap().unwrap();
                 product.copied = self.copied.unwrap_or(product.copied);
                 Box::new(product)
             }
-            false => crate::backend::cuda::spmm::build(cx, device, &problem, &choice, None).unwrap(),
+            false => crate::backend::cuda::spmm::build(cx, &problem, &choice, None).unwrap(),
         };
         if updated.is_some() {
-            executor.update_values(cx, device_values.address()).unwrap();
+            executor.update_values(cx, stored.values()).unwrap();
         }
 
-        let bytes = executor.workspace_bytes(n);
-        let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
-        let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
-        let workspace_of = Workspace { address: workspace.address(), bytes };
-        let cx = Context { workspace: workspace_of, counters: counters.address(), ..cx.clone() };
-        let dense = |address: Address, rows: usize, order: Order, value_type: DataType| DenseMatrix {
-            rows: rows as i64,
-            cols: n as i64,
-            ld: ld(order, rows) as i64,
-            values: address.offset(shift * value_type.size()),
-            value_type,
-            order,
-            writable: true,
-        };
-        let (alphas, betas) = ((alpha, alpha as f32), (beta, beta as f32));
-        let wide = types.compute.scalar() == DataType::R64F;
-        let scalar = |pair: &(f64, f32)| match wide {
-            true => Address::new(&raw const pair.0),
-            false => Address::new(&raw const pair.1),
-        };
-        let run = || -> Numbers {
-            let out = DeviceBuffer::from_slice(&cx, &old.bytes).unwrap();
-            let b = dense(device_b.address(), cols, orders.0, types.x);
-            let c = dense(out.address(), rows, orders.1, types.y);
-            executor.execute(&cx, scalar(&alphas), &b, scalar(&betas), &c).unwrap();
-            Numbers { value_type: types.y, bytes: all(&out) }
-        };
-        let found = run();
         assert_eq!(executor.is_deterministic(), self.deterministic, "{what}");
-        assert!(!self.deterministic || found.bytes == run().bytes, "{what}");
-        assert!(all(&counters).iter().all(|&byte| byte == 0), "{what}");
-
+        let given = [&b.bytes[..], &old.bytes];
+        let on = (cx, &*executor, &problem);
+        let bytes = run_product(on, placement, (alpha, beta), given, (self.deterministic, &what));
+        let found = Numbers { value_type: types.y, bytes };
+        let wide = types.compute.scalar() == DataType::R64F;
         let eps = if wide { f64::EPSILON } else { f64::from(f32::EPSILON) };
         let store = match types.y {
             DataType::R16F => 1.0 / 2048.0,
@@ -284,12 +359,12 @@ impl TestProduct {
             for col in 0..n {
                 let (mut sum, mut absolute) = (0.0, 0.0);
                 for &(column, at) in entries {
-                    let from = shift + index(orders.0, ld(orders.0, cols), column, col);
+                    let from = placement.at(orders.0, cols, (column, col));
                     let term = values.get(at) * b.get(from);
                     sum += term;
                     absolute += term.abs();
                 }
-                let at = shift + index(orders.1, ld(orders.1, rows), row, col);
+                let at = placement.at(orders.1, rows, (row, col));
                 let got = found.get(at);
                 expected[at * size..(at + 1) * size]
                     .copy_from_slice(&found.bytes[at * size..(at + 1) * size]);
@@ -322,10 +397,10 @@ pub(super) fn check_types(
     products: impl IntoIterator<Item = TestProduct>,
 ) {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for product in products {
         for &types in types {
-            TestProduct { types, ..product }.check(&cx, &device, matrix);
+            TestProduct { types, ..product }.check(cx, matrix);
         }
     }
 }

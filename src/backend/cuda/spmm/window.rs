@@ -86,21 +86,22 @@ pub(super) struct WindowSpmm<T: Tiles> {
 type Ordered<T> = (Arrays<T>, Option<Arc<DeviceBuffer<u32>>>);
 
 fn make_arrays<T: Tiles>(analysis: &Analysis<'_>, clusters: bool, rules: Rules) -> Result<Ordered<T>> {
-    let &Analysis { cx, device, problem, .. } = analysis;
+    let &Analysis { cx, problem, .. } = analysis;
     let size = problem.types.a.size();
     analysis.with_window_rows(clusters, |from| {
-        Ok((Arrays::build(cx, device, &from.rows, size, rules, from.positions)?, from.order.cloned()))
+        Ok((Arrays::build(cx, &from.rows, size, rules, from.positions)?, from.order.cloned()))
     })
 }
 
 impl<T: Tiles> WindowSpmm<T> {
-    /// Builds the executor. The context must be current.
+    /// Builds the executor.
     pub(super) fn build(analysis: &Analysis<'_>, clusters: bool) -> Result<Self> {
         Self::new(analysis, clusters, T::rules(analysis, clusters)?)
     }
 
     fn new(analysis: &Analysis<'_>, clusters: bool, rules: Rules) -> Result<Self> {
-        let &Analysis { device, problem, .. } = analysis;
+        let &Analysis { cx, problem, .. } = analysis;
+        let device = cx.device;
         let (arrays, order) = make_arrays(analysis, clusters, rules)?;
         Ok(WindowSpmm {
             device: Arc::clone(device),
@@ -144,7 +145,7 @@ impl<T: Tiles> SpmmExecutor for WindowSpmm<T> {
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let accumulator = self.problem.types.compute.scalar();
         let (alpha, beta) = scalars(cx, accumulator, alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
@@ -196,14 +197,14 @@ impl<T: Tiles> SpmmExecutor for WindowSpmm<T> {
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
         match &self.arrays.slots {
-            Some(slots) => slots.scatter(cx, &self.device, values, self.arrays.values.address())?,
+            Some(slots) => slots.scatter(cx, values, self.arrays.values.address())?,
             None => {
                 // The same pattern leads to the same rules.
-                let (device, shared) = (&self.device, &SharedResults::new(&self.device));
-                let analysis = Analysis { cx, device, problem: &problem, shared };
+                let shared = &SharedResults::new(cx.device);
+                let analysis = Analysis { cx, problem: &problem, shared };
                 (self.arrays, self.order) = make_arrays(&analysis, self.order.is_some(), self.rules)?;
             }
         }

@@ -17,25 +17,24 @@ use parking_lot::Mutex;
 
 use self::narrow::NarrowColumns;
 use super::inspection::{self, InspectedMatrix};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{launch, launch_product, Kernel};
 use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows, Widths};
-use crate::backend::cuda::order::Order;
+use crate::backend::cuda::order::{methods_of_ordered_rows, Order};
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
-use crate::backend::{LayoutInfo, SpmvExecutor};
+use crate::backend::SpmvExecutor;
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseArrays};
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
-use crate::reorder::KeptOrder;
 use crate::select::spmv::csr::{balanced_blocks, Form, THREADS, WARPS};
 use crate::select::spmv::reads_past_l2;
 use crate::select::{Choice, RowOrder};
 use crate::support::Types;
-use crate::types::{Address, DataType, IndexType, Reorder, ScalarsAt};
+use crate::types::{Address, DataType, IndexType, ScalarsAt};
 
 kernel_kinds! { "spmv/csr" {
     ROWS(String, Widths) = "rows" for [types(Algorithm::Csr), widths()];
@@ -162,37 +161,36 @@ pub(super) struct CsrSpmv {
 
 impl CsrSpmv {
     pub(super) fn build(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         problem: &SpmvProblem,
         (choice, order): (&Choice, &RowOrder),
         inspected: Option<&InspectedMatrix>,
     ) -> Result<Self> {
         let (operand, stats) = match order.policy.is_named() {
-            true => inspection::sorted_operand(cx, device, problem, inspected)?,
-            false => inspection::operand(cx, device, problem, inspected, choice.a)?,
+            true => inspection::sorted_operand(cx, problem, inspected)?,
+            false => inspection::operand(cx, problem, inspected, choice.a)?,
         };
-        let (operand, order) = Order::apply(cx, device, operand, problem.types.a, order)?;
+        let (operand, order) = Order::apply(cx, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let most_blocks =
-            balanced_blocks(problem.types.compute.scalar(), device.properties().multiprocessors);
+            balanced_blocks(problem.types.compute.scalar(), cx.device.properties().multiprocessors);
         let form = Form::analyzed((stats.rows, stats.nnz, stats.max), most_blocks);
-        let mut launch = Launch::new(device, problem.types, &rows, form)?;
+        let mut launch = Launch::new(cx.device, problem.types, &rows, form)?;
         launch.order = order.address();
-        let places = places(cx, device, &rows, form)?;
+        let places = places(cx, &rows, form)?;
         let keeps_columns = choice.narrow_columns && matches!(operand, Operand::InPlace(_));
         let columns = match keeps_columns {
-            true => NarrowColumns::build(cx, device, &rows, form)?,
+            true => NarrowColumns::build(cx, &rows, form)?,
             false => None,
         };
         if let Some(columns) = &columns {
-            launch = launch.narrowed(device, problem.types, &rows, columns)?;
+            launch = launch.narrowed(cx.device, problem.types, &rows, columns)?;
         }
         if let Some(places) = &places {
             launch.places = places.address();
         }
         let executor = CsrSpmv {
-            device: Arc::clone(device),
+            device: Arc::clone(cx.device),
             problem: *problem,
             operand,
             order,
@@ -209,11 +207,11 @@ filled_members!(CsrSpmv { operand, order, _places });
 
 /// Computes the start of each warp of form `balanced`, for which the kernel would otherwise search in every
 /// launch.
-fn places(cx: &Context, device: &Device, rows: &Rows, form: Form) -> Result<Option<DeviceBuffer<i64>>> {
+fn places(cx: &DeviceCall<'_>, rows: &Rows, form: Form) -> Result<Option<DeviceBuffer<i64>>> {
     let Form::Balanced { share, overhang, blocks } = form else {
         return Ok(None);
     };
-    let kernel = PLACES.load(device, (rows.offset_type,))?;
+    let kernel = PLACES.load(cx.device, (rows.offset_type,))?;
     let count = i64::from(blocks) * WARPS as i64 + 1;
     let places = DeviceBuffer::new(cx, 2 * count as usize)?;
     let grid = (count as u32).div_ceil(THREADS);
@@ -229,12 +227,14 @@ fn places(cx: &Context, device: &Device, rows: &Rows, form: Form) -> Result<Opti
 }
 
 impl SpmvExecutor for CsrSpmv {
+    methods_of_ordered_rows!();
+
     fn workspace_bytes(&self) -> usize {
         self.launch.workspace_bytes()
     }
 
     fn product(&self, cx: &Context, scalars: ScalarsAt, vectors: [&DenseVector; 3]) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         self.launch.run(cx, &self.rows, scalars, vectors)
     }
 
@@ -242,25 +242,12 @@ impl SpmvExecutor for CsrSpmv {
         true
     }
 
-    fn keeps_arrays(&self) -> bool {
-        true
-    }
-
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let a = self.problem.a.with_values(values);
-        self.operand.update_values(cx, &a, self.problem.op, "A")?;
+        let cx = &self.device.call(cx)?;
+        let a = (&mut self.problem.a, self.problem.op);
+        self.operand.update_values(cx, a, values, "A")?;
         self.rows = self.operand.rows();
-        self.problem.a = a;
         Ok(())
-    }
-
-    fn layout(&self) -> LayoutInfo {
-        self.operand.layout()
-    }
-
-    fn reorder(&self) -> Reorder {
-        self.order.policy()
     }
 
     fn details(&self) -> String {
@@ -273,11 +260,6 @@ impl SpmvExecutor for CsrSpmv {
             ),
             None => String::new(),
         }
-    }
-
-    fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
-        let _entered = self.device.enter()?;
-        self.order.kept(cx)
     }
 }
 
@@ -311,10 +293,9 @@ pub(crate) fn once_bytes(device: &Device, problem: &SpmvProblem) -> usize {
 }
 
 /// Multiplies without a plan, for a matrix whose rows of op(A) are contiguous in the user's arrays: it only
-/// launches. The context must be current.
+/// launches.
 pub(crate) fn once(
-    cx: &Context,
-    device: &Device,
+    cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
     scalars: ScalarsAt,
     x: &DenseVector,
@@ -324,7 +305,7 @@ pub(crate) fn once(
         return Err(Error::unsupported("A: SpMV without analysis reads CSR and CSC"));
     };
     let rows = Rows::of(m);
-    let form = form_of_once(device, problem, &rows);
-    let kernel = kernel_of_once(device, problem.types, &rows, form)?;
-    Launch::of(kernel, device, problem.types, &rows, form).run(cx, &rows, scalars, [x, y, y])
+    let form = form_of_once(cx.device, problem, &rows);
+    let kernel = kernel_of_once(cx.device, problem.types, &rows, form)?;
+    Launch::of(kernel, cx.device, problem.types, &rows, form).run(cx, &rows, scalars, [x, y, y])
 }

@@ -5,14 +5,12 @@ mod build;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use bytemuck::{Pod, Zeroable};
 
 use self::build::DeviceDasp;
 use super::inspection::{self, InspectedMatrix};
 use super::SpmvLayout;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{blocks_of_grid, launch_product, Kernel, Parameter};
 use crate::backend::cuda::memory::{self, Fill};
 use crate::backend::cuda::module::kinds::kernel_kinds;
@@ -22,7 +20,7 @@ use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
 use crate::format::dasp::{self, DaspPart, Results, BLOCK, UNIT};
 use crate::matrix::DenseVector;
-use crate::memory::{Context, COUNTERS};
+use crate::memory::COUNTERS;
 use crate::problem::SpmvProblem;
 use crate::select;
 use crate::select::spmv::dasp::{shared_units, takes_tasks_by_warps};
@@ -152,20 +150,15 @@ pub(super) struct DaspSpmv {
 impl SpmvLayout for DaspSpmv {
     const KEEPS_ARRAYS: bool = true;
 
-    fn make(
-        cx: &Context,
-        device: &Arc<Device>,
-        problem: &SpmvProblem,
-        inspected: Option<&InspectedMatrix>,
-    ) -> Result<Self> {
-        let (operand, _) = inspection::operand(cx, device, problem, inspected, inspection::nearest(problem))?;
-        let mut built = DeviceDasp::build(cx, device, &operand, problem.types.a, problem.value_updates)?;
+    fn make(cx: &DeviceCall<'_>, problem: &SpmvProblem, inspected: Option<&InspectedMatrix>) -> Result<Self> {
+        let (operand, _) = inspection::operand(cx, problem, inspected, inspection::nearest(problem))?;
+        let mut built = DeviceDasp::build(cx, &operand, problem.types.a, problem.value_updates)?;
         built.conjugate = problem.op.conjugates() && problem.types.a.is_complex();
         drop(operand);
         memory::synchronize(cx.stream)?;
         built.mark_filled();
-        let layout = Layout::new(device, &built)?;
-        let kernel = PRODUCT.load(device, (types_name(problem.types),))?;
+        let layout = Layout::new(cx.device, &built)?;
+        let kernel = PRODUCT.load(cx.device, (types_name(problem.types),))?;
         Ok(DaspSpmv { built, layout, kernel })
     }
 
@@ -175,8 +168,7 @@ impl SpmvLayout for DaspSpmv {
 
     fn multiply(
         &self,
-        cx: &Context,
-        _: &Device,
+        cx: &DeviceCall<'_>,
         _: Types,
         (alpha, beta): (Scalar, Scalar),
         [x, _, y]: [&DenseVector; 3],
@@ -193,12 +185,12 @@ impl SpmvLayout for DaspSpmv {
         }
     }
 
-    fn refill(&self, cx: &Context, _: &Device, values: Address) -> Result<bool> {
+    fn refill(&self, cx: &DeviceCall<'_>, values: Address) -> Result<bool> {
         self.built.refill(cx, values)
     }
 
-    fn renew(&mut self, cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<()> {
-        let (operand, _) = inspection::operand(cx, device, problem, None, inspection::nearest(problem))?;
+    fn renew(&mut self, cx: &DeviceCall<'_>, problem: &SpmvProblem) -> Result<()> {
+        let (operand, _) = inspection::operand(cx, problem, None, inspection::nearest(problem))?;
         self.built.rebuild(cx, &operand)
     }
 

@@ -3,22 +3,20 @@
 
 mod build;
 
-use std::sync::Arc;
-
 use self::build::{Arrays, Build};
 use super::inspection::{self, InspectedMatrix, StorageProperties};
 use super::sell::{kernel_types, Refill};
 use super::SpmvLayout;
 use crate::backend::cuda::convert::values;
-use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch_cooperative, Kernel};
+use crate::backend::cuda::device::DeviceCall;
+use crate::backend::cuda::launch::{launch_with, Kernel, LaunchAttribute};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::Scalar;
 use crate::backend::LayoutInfo;
 use crate::error::{Error, Result, Status};
 use crate::format::narrowing::Form;
 use crate::matrix::DenseVector;
-use crate::memory::{Context, COUNTER_BYTES};
+use crate::memory::COUNTER_BYTES;
 use crate::problem::SpmvProblem;
 use crate::select::spmv::hot_sell::{hot_bytes, Demands, DEMANDS};
 use crate::support::Types;
@@ -49,8 +47,7 @@ fn shared_bytes(count: usize, element: usize) -> usize {
 
 /// Makes the layout, chooses the form of its values and loads the kernel, if the matrix meets the demands.
 fn make_arrays(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
     demands: &Demands,
     inspected: Option<&InspectedMatrix>,
@@ -61,62 +58,59 @@ fn make_arrays(
     if !demands.has_size(nnz, (cols, types.x.size())) {
         return Ok(None);
     }
-    let (operand, stats) = inspection::operand(cx, device, problem, inspected, inspection::nearest(problem))?;
+    let (operand, stats) = inspection::operand(cx, problem, inspected, inspection::nearest(problem))?;
     let mut rows = operand.rows();
     if rows.rows == 0 || rows.nnz < demands.entries.max(1) {
         return Ok(None);
     }
-    let bytes = hot_bytes(device.properties().shared_bytes);
+    let bytes = hot_bytes(cx.device.properties().shared_bytes);
     let most = demands.most_columns(bytes, types.x.size());
-    let Some(hot) = Build { cx, device, rows: &rows }.hot_columns(most, demands.share)? else {
+    let Some(hot) = Build { cx, rows: &rows }.hot_columns(most, demands.share)? else {
         return Ok(None);
     };
     let form = match inspected {
         Some(inspected) => inspected.properties().form,
-        None => StorageProperties::of_rows(cx, device, problem, &rows)?.form,
+        None => StorageProperties::of_rows(cx, problem, &rows)?.form,
     };
-    let kernel = PRODUCT.load(device, (kernel_types(types, form),))?;
+    let kernel = PRODUCT.load(cx.device, (kernel_types(types, form),))?;
     // The limit belongs to the kernel, so it is the same for all plans.
     kernel.allow_shared(bytes as u32)?;
     if kernel.blocks_of_multiprocessor(THREADS, bytes as u32)? == 0 {
         return Ok(None);
     }
-    let narrowed = values::narrowed(cx, device, rows.values, rows.nnz, types.a, form)?;
+    let narrowed = values::narrowed(cx, rows.values, rows.nnz, types.a, form)?;
     if let Some(values) = &narrowed {
         rows.values = values.address();
     }
     let origins = operand.origins(problem.value_updates);
     let stored = form.stored(types.a).unwrap_or(types.a);
     let most_cut = COUNTER_BYTES / size_of::<u32>() - BARRIER;
-    let arrays =
-        Build { cx, device, rows: &rows }.run(demands.rules, stats.max, most_cut, hot, stored, origins)?;
+    let arrays = Build { cx, rows: &rows }.run(demands.rules, stats.max, most_cut, hot, stored, origins)?;
     Ok(arrays.map(|arrays| (arrays, form, kernel)))
 }
 
 impl HotSellSpmv {
     /// Makes the layout if the matrix has enough hot columns and meets the other demands. Blocks.
     pub(super) fn make_if(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         problem: &SpmvProblem,
         demands: Demands,
         inspected: Option<&InspectedMatrix>,
     ) -> Result<Option<Self>> {
-        let made = make_arrays(cx, device, problem, &demands, inspected)?;
+        let made = make_arrays(cx, problem, &demands, inspected)?;
         let Some((arrays, form, kernel)) = made else { return Ok(None) };
-        let refill = Refill::new(device, (problem.op, problem.types.a), arrays.origins.as_ref())?;
+        let refill = Refill::new(cx.device, (problem.op, problem.types.a), arrays.origins.as_ref())?;
         Ok(Some(HotSellSpmv { demands, arrays, form, kernel, refill }))
     }
 
     /// Makes the layout of a matrix that meets the demands.
     fn make_again(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         problem: &SpmvProblem,
         demands: Demands,
         inspected: Option<&InspectedMatrix>,
     ) -> Result<Self> {
-        Self::make_if(cx, device, problem, demands, inspected)?
+        Self::make_if(cx, problem, demands, inspected)?
             .ok_or_else(|| Error::new(Status::InvalidValue, "A: its pattern is not the plan's"))
     }
 
@@ -129,23 +123,18 @@ impl HotSellSpmv {
 impl SpmvLayout for HotSellSpmv {
     const READS_ELSEWHERE: bool = true;
 
-    fn make(
-        cx: &Context,
-        device: &Arc<Device>,
-        problem: &SpmvProblem,
-        inspected: Option<&InspectedMatrix>,
-    ) -> Result<Self> {
-        Self::make_again(cx, device, problem, DEMANDS, inspected)
+    fn make(cx: &DeviceCall<'_>, problem: &SpmvProblem, inspected: Option<&InspectedMatrix>) -> Result<Self> {
+        Self::make_again(cx, problem, DEMANDS, inspected)
     }
 
-    fn renew(&mut self, cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<()> {
-        *self = Self::make_again(cx, device, problem, self.demands, None)?;
+    fn renew(&mut self, cx: &DeviceCall<'_>, problem: &SpmvProblem) -> Result<()> {
+        *self = Self::make_again(cx, problem, self.demands, None)?;
         Ok(())
     }
 
-    fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
+    fn refill(&self, cx: &DeviceCall<'_>, values: Address) -> Result<bool> {
         let to = (self.arrays.slots(), self.arrays.values.address());
-        self.refill.run(cx, device, (values, self.arrays.origins.as_ref()), to)
+        self.refill.run(cx, (values, self.arrays.origins.as_ref()), to)
     }
 
     fn workspace_bytes(&self, types: Types) -> usize {
@@ -154,8 +143,7 @@ impl SpmvLayout for HotSellSpmv {
 
     fn multiply(
         &self,
-        cx: &Context,
-        device: &Device,
+        cx: &DeviceCall<'_>,
         types: Types,
         (alpha, beta): (Scalar, Scalar),
         [x, old, y]: [&DenseVector; 3],
@@ -163,13 +151,13 @@ impl SpmvLayout for HotSellSpmv {
         let Arrays { rows, filled, order, heads, long_rows, values, columns, hot, .. } = &self.arrays;
         let shared = shared_bytes(hot.len(), types.x.size()) as u32;
         let sums = cx.workspace.address.offset(self.collected_bytes(types));
-        let blocks = device.properties().multiprocessors;
+        let blocks = cx.device.properties().multiprocessors;
         // SAFETY: analysis has made the arrays; the descriptors promise x, y and the old values of these
         // sizes until the stream has run the kernel, and the plan promises that they do not overlap;
         // the workspace has been checked, and the handle lends it and its counters to one call at a
         // time; there are enough counters for the barrier and for one per split row.
         unsafe {
-            launch_cooperative!(self.kernel, blocks, THREADS, shared, cx.stream;
+            launch_with!([LaunchAttribute::COOPERATIVE], self.kernel, (blocks, 1), THREADS, shared, cx.stream;
                 heads.len() as u32, *rows as u32, *filled as u32, hot.len() as u32, heads.address(),
                 long_rows.address(), order.address(), values.address(), columns.address(),
                 hot.address(), x.values, y.values, old.values, alpha, beta, cx.workspace.address, sums, cx.counters)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::sell;
 use crate::backend::cuda::check::{self, PatternReport};
 use crate::backend::cuda::convert::{statistics, values};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{DeviceBuffer, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
@@ -17,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::format::narrowing::Form;
 use crate::format::warp_sell::{MOST_ITEM_ROWS, MOST_SHARED, WINDOW};
 use crate::matrix::SparseArrays;
-use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::select::spmv::sell::{may_share, rows_per_warp_log2};
 use crate::select::spmv::statistics::{SpmvStatistics, SHARED, WORDS};
@@ -75,19 +74,14 @@ impl InspectedMatrix {
 
 /// Marks the rows that have the columns of the row before, regardless of a layout's limits, and adds the
 /// entries of items of 2 and of 3 rows to two words. The pattern need not be valid.
-pub(crate) fn enqueue_shared(
-    cx: &Context,
-    device: &Device,
-    rows: &Rows,
-    entries: Address,
-) -> Result<DeviceBuffer<u8>> {
+pub(crate) fn enqueue_shared(cx: &DeviceCall<'_>, rows: &Rows, entries: Address) -> Result<DeviceBuffer<u8>> {
     let same = DeviceBuffer::<u8>::new(cx, rows.rows as usize)?;
     let count = rows.rows as u64;
-    let multiprocessors = device.properties().multiprocessors;
+    let multiprocessors = cx.device.properties().multiprocessors;
     let rows_log2 = rows_per_warp_log2(count, multiprocessors.into());
     let per_block = u64::from(sell::CONVERT_THREADS / sell::WARP) << rows_log2;
     let grid = grids::blocks(count, per_block, multiprocessors);
-    let kernel = SAME_ROWS.load(device, (rows.widths(),))?;
+    let kernel = SAME_ROWS.load(cx.device, (rows.widths(),))?;
     // SAFETY: there are rows + 1 offsets and nnz columns of these types, and one byte per row; offsets are
     // clamped to nnz before they are used as indices.
     unsafe {
@@ -98,7 +92,7 @@ pub(crate) fn enqueue_shared(
     let least_window = (WINDOW / MOST_ITEM_ROWS * MOST_ITEM_ROWS) as u64;
     let windows = u32::try_from(count.div_ceil(least_window))
         .map_err(|_| Error::unsupported("A: too many rows for one launch"))?;
-    let kernel = SHARED_ENTRIES.load(device, (rows.offset_type,))?;
+    let kernel = SHARED_ENTRIES.load(cx.device, (rows.offset_type,))?;
     // SAFETY: there are rows + 1 offsets, one byte per row, and room for both numbers.
     unsafe {
         launch!(kernel, (windows, (MOST_ITEM_ROWS - 1) as u32), sell::CONVERT_THREADS, 0, cx.stream;
@@ -109,21 +103,20 @@ pub(crate) fn enqueue_shared(
 
 /// Enqueues the kernels that inspect the values and what rows share.
 fn enqueue(
-    cx: &Context,
-    device: &Device,
+    cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
     rows: &Rows,
     words: &Readback,
 ) -> Result<Option<DeviceBuffer<u8>>> {
     let value_type = problem.types.a;
     if !problem.value_updates {
-        values::enqueue(cx, device, rows.values, rows.nnz, value_type, words.at(LOST))?;
+        values::enqueue(cx, rows.values, rows.nnz, value_type, words.at(LOST))?;
     }
     // Complex kernels take single rows only, and converted layouts number rows by 32 bits.
     let numbered = rows.rows.max(rows.cols) <= i64::from(i32::MAX);
     let wanted = numbered && !value_type.is_complex() && may_share(rows.rows as usize, rows.nnz as usize);
     match wanted && rows.rows > 0 {
-        true => enqueue_shared(cx, device, rows, words.at(SHARED)).map(Some),
+        true => enqueue_shared(cx, rows, words.at(SHARED)).map(Some),
         false => Ok(None),
     }
 }
@@ -139,14 +132,9 @@ impl StorageProperties {
     }
 
     /// Inspects rows that are valid. Blocks.
-    pub(super) fn of_rows(
-        cx: &Context,
-        device: &Arc<Device>,
-        problem: &SpmvProblem,
-        rows: &Rows,
-    ) -> Result<Self> {
-        let mut words = Readback::take(cx, device)?;
-        let same = enqueue(cx, device, problem, rows, &words)?;
+    pub(super) fn of_rows(cx: &DeviceCall<'_>, problem: &SpmvProblem, rows: &Rows) -> Result<Self> {
+        let mut words = Readback::take(cx)?;
+        let same = enqueue(cx, problem, rows, &words)?;
         words.fetch(cx, FETCHED)?;
         Ok(StorageProperties::new(problem, rows.nnz, same, words.wait(cx)?))
     }
@@ -154,19 +142,18 @@ impl StorageProperties {
 
 /// Inspects a matrix whose rows of op(A) are in place, and validates its pattern. Blocks.
 pub(super) fn inspect_in_place(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
 ) -> Result<(InspectedMatrix, SpmvStatistics)> {
     let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else {
         unreachable!("rows are in place in compressed arrays only")
     };
     let rows = Rows::of(m);
-    let mut words = Readback::take(cx, device)?;
-    check::enqueue(cx, device, &problem.a, problem.op, &words, CHECK)?;
+    let mut words = Readback::take(cx)?;
+    check::enqueue(cx, &problem.a, problem.op, &words, CHECK)?;
     let x_bytes = problem.types.x.size();
-    statistics::enqueue(cx, device, &rows, x_bytes, words.at(0))?;
-    let same = enqueue(cx, device, problem, &rows, &words)?;
+    statistics::enqueue(cx, &rows, x_bytes, words.at(0))?;
+    let same = enqueue(cx, problem, &rows, &words)?;
     words.fetch(cx, FETCHED)?;
     let words = words.wait(cx)?;
     let report = check::pattern_report(cx, &problem.a, problem.op, "A", &words[CHECK..][..check::WORDS])?;
@@ -174,32 +161,30 @@ pub(super) fn inspect_in_place(
     let statistics = SpmvStatistics::new(sizes, x_bytes, words[..WORDS].to_vec());
     let adjacent = statistics.is_adjacent();
     let properties = StorageProperties { adjacent, ..StorageProperties::new(problem, rows.nnz, same, words) };
-    Ok((InspectedMatrix { device: Arc::clone(device), report, properties }, statistics))
+    Ok((InspectedMatrix { device: Arc::clone(cx.device), report, properties }, statistics))
 }
 
 /// Inspects a matrix if its rows of op(A) are in place; otherwise returns `None`.
 pub(super) fn inspect_if_in_place(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
 ) -> Result<Option<InspectedMatrix>> {
     match nearest(problem) {
-        Source::InPlace => Ok(Some(inspect_in_place(cx, device, problem)?.0)),
+        Source::InPlace => Ok(Some(inspect_in_place(cx, problem)?.0)),
         Source::Canonical => Ok(None),
     }
 }
 
 /// Inspects a matrix whose rows of op(A) are in place, for the choice of an algorithm.
-pub(crate) fn inspect(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<SpmvInspection> {
-    let (inspected, statistics) = inspect_in_place(cx, device, problem)?;
+pub(crate) fn inspect(cx: &DeviceCall<'_>, problem: &SpmvProblem) -> Result<SpmvInspection> {
+    let (inspected, statistics) = inspect_in_place(cx, problem)?;
     Ok(SpmvInspection { statistics, backend_state: Box::new(inspected) })
 }
 
 /// Takes the operand of a problem from the source that depends on the pattern's properties; blocks if the
 /// pattern has not been inspected.
 fn operand_of(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
     inspected: Option<&InspectedMatrix>,
     source: impl Fn(&PatternReport) -> Source,
@@ -207,20 +192,19 @@ fn operand_of(
     let (a, op) = (&problem.a, problem.op);
     let report = match inspected {
         Some(inspected) => inspected.report,
-        None => check::inspect(cx, device, a, op, "A")?,
+        None => check::inspect(cx, a, op, "A")?,
     };
-    Operand::inspected(cx, device, a, op, source(&report), problem.value_updates, &report)
+    Operand::inspected(cx, a, op, source(&report), problem.value_updates, &report)
 }
 
 /// Takes the operand from `source`.
 pub(super) fn operand(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
     inspected: Option<&InspectedMatrix>,
     source: Source,
 ) -> Result<(Operand, RowStats)> {
-    operand_of(cx, device, problem, inspected, |_| source)
+    operand_of(cx, problem, inspected, |_| source)
 }
 
 /// Source of rows that need not be sorted: in place where the rows of op(A) are in the user's arrays, which
@@ -234,12 +218,11 @@ pub(super) fn nearest(problem: &SpmvProblem) -> Source {
 
 /// Takes the operand with rows sorted by column: in place if the user's rows are sorted and in place.
 pub(super) fn sorted_operand(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
     inspected: Option<&InspectedMatrix>,
 ) -> Result<(Operand, RowStats)> {
-    operand_of(cx, device, problem, inspected, |report| match report.structure.sorted {
+    operand_of(cx, problem, inspected, |report| match report.structure.sorted {
         true => nearest(problem),
         false => Source::Canonical,
     })

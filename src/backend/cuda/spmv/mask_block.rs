@@ -2,14 +2,12 @@
 //! with one or several warps per slab of 8 or 4 rows (kernels/spmv/mask_block.cu). Analysis makes the blocks
 //! on the device (kernels/format/mask_block.cu).
 
-use std::sync::Arc;
-
 use super::inspection::{self, InspectedMatrix};
 use super::sell::{self, blocks_of_warps, CONVERT_THREADS};
 use super::SpmvLayout;
 use crate::backend::cuda::convert::device_wide::starts;
 use crate::backend::cuda::convert::{bits_of_values, Origins};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, launch_product, Kernel};
 use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{self, filled, filled_members, DeviceBuffer, Numbers};
@@ -21,7 +19,7 @@ use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
 use crate::format::mask_block::{self, fill_ratio, BlockHead, Counts, PartHead, Rules, MOST_ROWS, WORD_ROWS};
 use crate::matrix::DenseVector;
-use crate::memory::{Context, COUNTERS};
+use crate::memory::COUNTERS;
 use crate::problem::SpmvProblem;
 use crate::select::spmv::mask_block as select;
 use crate::support::Types;
@@ -77,10 +75,9 @@ fn groups_of(rows: i64) -> i64 {
     (rows as u64).div_ceil(MOST_ROWS as u64) as i64
 }
 
-/// Context, device and rows for the kernels of the conversion.
+/// Call and rows for the kernels of the conversion.
 struct Build<'a> {
-    cx: &'a Context,
-    device: &'a Device,
+    cx: &'a DeviceCall<'a>,
     rows: &'a Rows,
     /// Number of groups of 8 rows.
     groups: i64,
@@ -109,12 +106,12 @@ struct SplitSlabs {
 
 impl<'a> Build<'a> {
     /// Cuts the rows into pieces; `longest` is the number of entries of the longest row.
-    fn new(cx: &'a Context, device: &'a Device, rows: &'a Rows, longest: i64) -> Result<Self> {
+    fn new(cx: &'a DeviceCall<'_>, rows: &'a Rows, longest: i64) -> Result<Self> {
         let groups = groups_of(rows.rows);
-        let mut out = Build { cx, device, rows, groups, pieces: None, items: groups };
+        let mut out = Build { cx, rows, groups, pieces: None, items: groups };
         if select::shares_rows(longest) {
             let pieces = out.counts(groups)?;
-            let kernel = COUNT_PIECES.load(device, (rows.widths(),))?;
+            let kernel = COUNT_PIECES.load(cx.device, (rows.widths(),))?;
             // SAFETY: there are rows + 1 offsets of this type, and a number for each group of eight rows.
             unsafe {
                 launch!(kernel, threads(groups)?, CONVERT_THREADS, 0, cx.stream;
@@ -127,7 +124,7 @@ impl<'a> Build<'a> {
     }
 
     fn kernel(&self, name: &str) -> Result<Kernel> {
-        self.device.modules().kernel(CONVERT, name)
+        self.cx.device.modules().kernel(CONVERT, name)
     }
 
     fn counts(&self, count: i64) -> Result<DeviceBuffer<i64>> {
@@ -142,7 +139,7 @@ impl<'a> Build<'a> {
         let Build { cx, rows, groups, items, .. } = *self;
         let (eights, fours) = (self.counts(items)?, self.counts(2 * items)?);
         let longest = DeviceBuffer::<u64>::zeroed(cx, 2)?;
-        let kernel = COUNT.load(self.device, (rows.widths(),))?;
+        let kernel = COUNT.load(self.cx.device, (rows.widths(),))?;
         // SAFETY: there are rows + 1 offsets and nnz columns of these types, one number per piece in the
         // first array, two in the second, and two numbers for the maxima.
         unsafe {
@@ -253,7 +250,7 @@ impl<'a> Build<'a> {
         memory::zero(values.at(used), padding, cx.stream)?;
         let (origins, from) = sell::origins_of(cx, slots, rows.nnz, origins)?;
         let (to, position) = sell::address_and_bits(origins.as_ref());
-        let kernel = FILL.load(self.device, (bits_of_values(value_type)?, rows.widths(), position))?;
+        let kernel = FILL.load(self.cx.device, (bits_of_values(value_type)?, rows.widths(), position))?;
         // SAFETY: the rows' arrays are as above, with nnz values; starts have one number per piece, parts and
         // cuts one per slab, and each a last one; they say how many heads, parts, masks and columns come out;
         // there is one value and one position per entry, and `from` has one position per entry.
@@ -288,8 +285,7 @@ impl Arrays {
     /// `rules` chooses the rules by the numbers of blocks. `origins` is given if values will be updated, with
     /// the positions of the user's values. Blocks.
     pub(super) fn build(
-        cx: &Context,
-        device: &Device,
+        cx: &DeviceCall<'_>,
         rows: &Rows,
         longest: i64,
         value_type: DataType,
@@ -313,7 +309,7 @@ impl Arrays {
                 origins: sell::origins_of(cx, 0, 0, origins)?.0,
             });
         }
-        Build::new(cx, device, rows, longest)?.run(value_type, rules, origins)
+        Build::new(cx, rows, longest)?.run(value_type, rules, origins)
     }
 
     fn blocks(&self) -> usize {
@@ -331,20 +327,15 @@ pub(super) struct MaskBlockSpmv {
 }
 
 impl SpmvLayout for MaskBlockSpmv {
-    fn make(
-        cx: &Context,
-        device: &Arc<Device>,
-        problem: &SpmvProblem,
-        inspected: Option<&InspectedMatrix>,
-    ) -> Result<Self> {
+    fn make(cx: &DeviceCall<'_>, problem: &SpmvProblem, inspected: Option<&InspectedMatrix>) -> Result<Self> {
         let types = problem.types;
-        let (operand, stats) = inspection::sorted_operand(cx, device, problem, inspected)?;
+        let (operand, stats) = inspection::sorted_operand(cx, problem, inspected)?;
         let origins = operand.origins(problem.value_updates);
-        let warps = select::warps_at_once(device.properties().multiprocessors as usize);
+        let warps = select::warps_at_once(cx.device.properties().multiprocessors as usize);
         let rules = |counts: &Counts| select::rules(counts, warps, COUNTERS);
-        let arrays = Arrays::build(cx, device, &operand.rows(), stats.max, types.a, rules, origins)?;
-        let kernel = PRODUCT.load(device, (arrays.block_rows, types_name(types)))?;
-        let refill = sell::Refill::new(device, (problem.op, types.a), arrays.origins.as_ref())?;
+        let arrays = Arrays::build(cx, &operand.rows(), stats.max, types.a, rules, origins)?;
+        let kernel = PRODUCT.load(cx.device, (arrays.block_rows, types_name(types)))?;
+        let refill = sell::Refill::new(cx.device, (problem.op, types.a), arrays.origins.as_ref())?;
         // The number of blocks fits: there are fewer than 2^31 rows, few of which have several shares, and
         // pieces consist of entries that are in memory.
         let grid = (arrays.heads.len() as u64).div_ceil(WARPS) as u32;
@@ -357,8 +348,7 @@ impl SpmvLayout for MaskBlockSpmv {
 
     fn multiply(
         &self,
-        cx: &Context,
-        _: &Device,
+        cx: &DeviceCall<'_>,
         _: Types,
         (alpha, beta): (Scalar, Scalar),
         [x, _, y]: [&DenseVector; 3],
@@ -376,9 +366,9 @@ impl SpmvLayout for MaskBlockSpmv {
         }
     }
 
-    fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
+    fn refill(&self, cx: &DeviceCall<'_>, values: Address) -> Result<bool> {
         let to = (self.arrays.nnz as usize, self.arrays.values.address());
-        self.refill.run(cx, device, (values, self.arrays.origins.as_ref()), to)
+        self.refill.run(cx, (values, self.arrays.origins.as_ref()), to)
     }
 
     fn info(&self) -> LayoutInfo {

@@ -16,7 +16,7 @@ use self::inspection::InspectedMatrix;
 use self::mask_block::MaskBlockSpmv;
 use self::sell::SellSpmv;
 use self::stream::StreamSpmv;
-use super::device::Device;
+use super::device::{Device, DeviceCall};
 use super::scalars::{scalars, Scalar};
 use super::{timing, Cuda};
 use crate::backend::{LayoutInfo, SpmvExecutor};
@@ -40,9 +40,9 @@ impl SpmvBackend for Cuda {
         if !select::in_place(&problem.a, problem.op) {
             return Ok(None);
         }
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         self.require_on_device(&problem.a, "A")?;
-        inspect(cx, &self.device, problem).map(Some)
+        inspect(cx, problem).map(Some)
     }
 
     fn build_spmv(
@@ -52,11 +52,11 @@ impl SpmvBackend for Cuda {
         choice: &Choice,
         inspection: Option<&SpmvInspection>,
     ) -> Result<Box<dyn SpmvExecutor>> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         if inspection.is_none() {
             self.require_on_device(&problem.a, "A")?;
         }
-        build(cx, &self.device, problem, choice, inspection)
+        build(cx, problem, choice, inspection)
     }
 
     fn spmv_once_bytes(&self, problem: &SpmvProblem) -> usize {
@@ -71,13 +71,13 @@ impl SpmvBackend for Cuda {
         x: &DenseVector,
         y: &DenseVector,
     ) -> Result<bool> {
-        let _entered = self.device.enter()?;
-        once(cx, &self.device, problem, scalars, x, y).map(|()| true)
+        let cx = &self.device.call(cx)?;
+        once(cx, problem, scalars, x, y).map(|()| true)
     }
 
     fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
-        let _entered = self.device.enter()?;
-        timing::spmv(cx, &self.device, problem, executor)
+        let cx = &self.device.call(cx)?;
+        timing::spmv(cx, problem, executor)
     }
 }
 
@@ -89,20 +89,15 @@ trait SpmvLayout: Send + Sync + Sized {
     const KEEPS_ARRAYS: bool = false;
 
     /// Makes the layout; `inspected` is the result of inspecting the matrix, if that has been done. Blocks.
-    fn make(
-        cx: &Context,
-        device: &Arc<Device>,
-        problem: &SpmvProblem,
-        inspected: Option<&InspectedMatrix>,
-    ) -> Result<Self>;
+    fn make(cx: &DeviceCall<'_>, problem: &SpmvProblem, inspected: Option<&InspectedMatrix>) -> Result<Self>;
 
     /// Enqueues taking new values from the user's array, without allocation or wait. Returns false, and does
     /// nothing, if the layout has not kept where its values come from.
-    fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool>;
+    fn refill(&self, cx: &DeviceCall<'_>, values: Address) -> Result<bool>;
 
     /// Makes the layout again, for new values of the same pattern. Blocks.
-    fn renew(&mut self, cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<()> {
-        *self = Self::make(cx, device, problem, None)?;
+    fn renew(&mut self, cx: &DeviceCall<'_>, problem: &SpmvProblem) -> Result<()> {
+        *self = Self::make(cx, problem, None)?;
         Ok(())
     }
 
@@ -114,8 +109,7 @@ trait SpmvLayout: Send + Sync + Sized {
     /// Enqueues a product of x, y and z, like [`SpmvExecutor::product`]. There is enough workspace.
     fn multiply(
         &self,
-        cx: &Context,
-        device: &Device,
+        cx: &DeviceCall<'_>,
         types: Types,
         scalars: (Scalar, Scalar),
         vectors: [&DenseVector; 3],
@@ -139,12 +133,11 @@ struct LayoutSpmv<L> {
 
 impl<L: SpmvLayout> LayoutSpmv<L> {
     fn build(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         problem: &SpmvProblem,
         inspected: Option<&InspectedMatrix>,
     ) -> Result<Self> {
-        Ok(Self::of(device, problem, L::make(cx, device, problem, inspected)?))
+        Ok(Self::of(cx.device, problem, L::make(cx, problem, inspected)?))
     }
 
     fn of(device: &Arc<Device>, problem: &SpmvProblem, made: L) -> Self {
@@ -158,11 +151,11 @@ impl<L: SpmvLayout> SpmvExecutor for LayoutSpmv<L> {
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, vectors: [&DenseVector; 3]) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let types = self.problem.types;
         let scalars = scalars(cx, types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
-        self.made.multiply(cx, &self.device, types, scalars, vectors)
+        self.made.multiply(cx, types, scalars, vectors)
     }
 
     fn reads_elsewhere(&self) -> bool {
@@ -174,10 +167,10 @@ impl<L: SpmvLayout> SpmvExecutor for LayoutSpmv<L> {
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
+        let cx = &self.device.call(cx)?;
         let renewed = SpmvProblem { a: self.problem.a.with_values(values), ..self.problem };
-        if !self.made.refill(cx, &self.device, values)? {
-            self.made.renew(cx, &self.device, &renewed)?;
+        if !self.made.refill(cx, values)? {
+            self.made.renew(cx, &renewed)?;
         }
         self.problem = renewed;
         Ok(())
@@ -192,33 +185,27 @@ impl<L: SpmvLayout> SpmvExecutor for LayoutSpmv<L> {
     }
 }
 
-/// Builds the executor of the chosen method; `inspection` is the result of [`inspect`] for the problem. The
-/// context must be current.
+/// Builds the executor of the chosen method; `inspection` is the result of [`inspect`] for the problem.
 pub(super) fn build(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
     choice: &Choice,
     inspection: Option<&SpmvInspection>,
 ) -> Result<Box<dyn SpmvExecutor>> {
     let inspected = inspection.and_then(|inspection| inspection.backend_state.downcast_ref());
     Ok(match &choice.method {
-        Method::Dasp => Box::new(LayoutSpmv::<DaspSpmv>::build(cx, device, problem, inspected)?),
+        Method::Dasp => Box::new(LayoutSpmv::<DaspSpmv>::build(cx, problem, inspected)?),
         Method::Sell => {
-            let mine = if inspected.is_none() {
-                inspection::inspect_if_in_place(cx, device, problem)?
-            } else {
-                None
-            };
+            let mine = if inspected.is_none() { inspection::inspect_if_in_place(cx, problem)? } else { None };
             let inspected = inspected.or(mine.as_ref());
-            match HotSellSpmv::make_if(cx, device, problem, DEMANDS, inspected)? {
-                Some(made) => Box::new(LayoutSpmv::of(device, problem, made)),
-                None => Box::new(LayoutSpmv::<SellSpmv>::build(cx, device, problem, inspected)?),
+            match HotSellSpmv::make_if(cx, problem, DEMANDS, inspected)? {
+                Some(made) => Box::new(LayoutSpmv::of(cx.device, problem, made)),
+                None => Box::new(LayoutSpmv::<SellSpmv>::build(cx, problem, inspected)?),
             }
         }
-        Method::Stream => Box::new(LayoutSpmv::<StreamSpmv>::build(cx, device, problem, inspected)?),
-        Method::MaskBlock => Box::new(LayoutSpmv::<MaskBlockSpmv>::build(cx, device, problem, inspected)?),
-        Method::Csr(order) => Box::new(csr::CsrSpmv::build(cx, device, problem, (choice, order), inspected)?),
+        Method::Stream => Box::new(LayoutSpmv::<StreamSpmv>::build(cx, problem, inspected)?),
+        Method::MaskBlock => Box::new(LayoutSpmv::<MaskBlockSpmv>::build(cx, problem, inspected)?),
+        Method::Csr(order) => Box::new(csr::CsrSpmv::build(cx, problem, (choice, order), inspected)?),
         other => return Err(other.is_of_another_operation()),
     })
 }

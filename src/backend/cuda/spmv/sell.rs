@@ -2,14 +2,12 @@
 //! warp per slice, or per two slices with [`PAIRS`] (kernels/spmv/sell.cu). Analysis makes the slices on the
 //! device (kernels/format/sell.cu).
 
-use std::sync::Arc;
-
 use super::inspection::{self, InspectedMatrix, StorageProperties};
 use super::SpmvLayout;
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::values::{self, Gather};
 use crate::backend::cuda::convert::{bits_of_values, origins_address, Origins};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{blocks_of_grid, launch, launch_product, Kernel};
 use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer, Numbers, Readback};
@@ -19,6 +17,7 @@ use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::types_name;
 use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
+use crate::format::fill_ratio;
 use crate::format::narrowing::Form;
 use crate::format::warp_sell::{Rules, SliceHead, BLOCK_PARTS};
 use crate::matrix::DenseVector;
@@ -90,14 +89,13 @@ impl Refill {
     /// it has no positions.
     pub(crate) fn run(
         &self,
-        cx: &Context,
-        device: &Device,
+        cx: &DeviceCall<'_>,
         (values, origins): (Address, Option<&Numbers>),
         (slots, to): (usize, Address),
     ) -> Result<bool> {
         let Some(origins) = origins else { return Ok(false) };
         let from = (values, origins.address());
-        self.gather.launch(cx, device, from, self.conjugate, (slots as i64, to))?;
+        self.gather.launch(cx, from, self.conjugate, (slots as i64, to))?;
         Ok(true)
     }
 }
@@ -143,16 +141,15 @@ mod count {
     pub const ARRAYS: usize = 6;
 }
 
-/// Context, device and rows for the kernels of the conversion.
+/// Call and rows for the kernels of the conversion.
 struct Build<'a> {
-    cx: &'a Context,
-    device: &'a Arc<Device>,
+    cx: &'a DeviceCall<'a>,
     rows: &'a Rows,
 }
 
 impl Build<'_> {
     fn kernel(&self, name: &str) -> Result<Kernel> {
-        self.device.modules().kernel(CONVERT, name)
+        self.cx.device.modules().kernel(CONVERT, name)
     }
 
     /// Replaces the counts per window in these arrays by their exclusive prefix sums over the windows, and
@@ -180,20 +177,20 @@ impl Build<'_> {
         value_type: DataType,
         origins: Origins<'_>,
     ) -> Result<Arrays> {
-        let Build { cx, device, rows } = *self;
+        let Build { cx, rows } = *self;
         let (window, item_rows) = (rules.window as i32, rules.item_rows as i32);
         let (entries, group_log2) = (rules.entries as i32, rules.group_log2 as i32);
         let (limit_log2, halves) = (rules.limit_log2 as i32, i32::from(rules.halves));
         let windows = (rows.rows as usize).div_ceil(rules.window);
         let grid = blocks_of_grid(windows, "A: too many rows for one launch")?;
         let counts = DeviceBuffer::<i64>::new(cx, count::ARRAYS * (windows + 1))?;
-        let mut sums = Readback::take(cx, device)?;
+        let mut sums = Readback::take(cx)?;
         let of = |which: usize| counts.address().offset(which * (windows + 1) * size_of::<i64>());
         let [slices, blocks_before, value_units] = [count::SLICES, count::BLOCKS, count::VALUES].map(of);
         let [narrow_units, wide_units, several] = [count::NARROW, count::WIDE, count::SEVERAL].map(of);
 
         let order = DeviceBuffer::<u32>::new(cx, rows.rows as usize)?;
-        let kernel = ORDER.load(device, (rows.offset_type,))?;
+        let kernel = ORDER.load(cx.device, (rows.offset_type,))?;
         let same = same.map_or(Address::NULL, DeviceBuffer::address);
         // SAFETY: there are rows + 1 offsets, one byte per row if items may have several rows, one element of
         // the order per row, and in each array of counts one number per window.
@@ -207,14 +204,14 @@ impl Build<'_> {
         let nnz = rows.nnz as usize;
         let most_slices = rules.most_slices(rows.rows as usize, nnz);
         let heads = DeviceBuffer::<SliceHead>::new(cx, most_slices)?;
-        let kernel = HEADS.load(device, (rows.offset_type,))?;
+        let kernel = HEADS.load(cx.device, (rows.offset_type,))?;
         // SAFETY: as above; the rules bound the number of slices.
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, order.address(), rows.rows, window, item_rows, entries, group_log2, limit_log2, halves,
                 slices, blocks_before, value_units, several, heads.address())?;
         }
-        let kernel = MEASURE.load(device, (rows.widths(),))?;
+        let kernel = MEASURE.load(cx.device, (rows.widths(),))?;
         let [slices_end, blocks_end] =
             [slices, blocks_before].map(|before| before.offset(windows * size_of::<i64>()));
         // SAFETY: as above, with nnz columns of this type.
@@ -224,7 +221,7 @@ impl Build<'_> {
                 group_log2, limit_log2, halves, slices_end, blocks_end, heads.address())?;
         }
         let kernel = self.kernel("sell_columns")?;
-        let grid = blocks(device, windows as i64 * i64::from(WARP));
+        let grid = blocks(cx.device, windows as i64 * i64::from(WARP));
         // SAFETY: as above.
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
@@ -253,7 +250,7 @@ impl Build<'_> {
         let wide = DeviceBuffer::<u32>::new(cx, slots(count::WIDE))?;
         let (origins, from) = origins_of(cx, slots(count::VALUES), rows.nnz, origins)?;
         let (to, position) = address_and_bits(origins.as_ref());
-        let kernel = FILL.load(device, (bits_of_values(value_type)?, rows.widths(), position))?;
+        let kernel = FILL.load(cx.device, (bits_of_values(value_type)?, rows.widths(), position))?;
         // SAFETY: as above; the sums say how much room values (both arrays or none) and columns take; there
         // are as many positions as values, and `from` has one position per entry.
         unsafe {
@@ -285,8 +282,7 @@ impl Arrays {
     /// before, which is needed if items may have several rows. Without `rows.values` no values are stored.
     /// Blocks.
     pub(super) fn build(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         rows: &Rows,
         rules: Rules,
         same: Option<&DeviceBuffer<u8>>,
@@ -310,7 +306,7 @@ impl Arrays {
             });
         }
         debug_assert!(rules.item_rows == 1 || same.is_some());
-        Build { cx, device, rows }.run(rules, same, value_type, origins)
+        Build { cx, rows }.run(rules, same, value_type, origins)
     }
 }
 filled_members!(Arrays { order, heads, values, narrow, wide, origins });
@@ -332,37 +328,34 @@ struct Launch {
 
 /// Makes the layout, chooses the form of its values and loads the kernel that reads them.
 fn make_arrays(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
     inspected: Option<&InspectedMatrix>,
 ) -> Result<(Arrays, Form, Launch)> {
-    let mine = if inspected.is_none() { inspection::inspect_if_in_place(cx, device, problem)? } else { None };
+    let mine = if inspected.is_none() { inspection::inspect_if_in_place(cx, problem)? } else { None };
     let inspected = inspected.or(mine.as_ref());
-    with_properties(cx, device, (problem, problem), inspected, |operand, stats, properties| {
-        arrays_of_rows(cx, device, problem, operand, stats, properties)
+    with_properties(cx, (problem, problem), inspected, |operand, stats, properties| {
+        arrays_of_rows(cx, problem, operand, stats, properties)
     })
 }
 
 /// Calls `f` with the rows of the first problem, and with the properties that they have for the second one.
 fn with_properties<R>(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     (problem, inspected_for): (&SpmvProblem, &SpmvProblem),
     inspected: Option<&InspectedMatrix>,
     f: impl FnOnce(&Operand, &RowStats, &StorageProperties) -> Result<R>,
 ) -> Result<R> {
-    let (operand, stats) = inspection::operand(cx, device, problem, inspected, inspection::nearest(problem))?;
+    let (operand, stats) = inspection::operand(cx, problem, inspected, inspection::nearest(problem))?;
     match inspected {
         Some(inspected) => f(&operand, &stats, inspected.properties()),
         // A copy can be inspected only after it has been made.
-        None => f(&operand, &stats, &StorageProperties::of_rows(cx, device, inspected_for, &operand.rows())?),
+        None => f(&operand, &stats, &StorageProperties::of_rows(cx, inspected_for, &operand.rows())?),
     }
 }
 
 fn arrays_of_rows(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
     operand: &Operand,
     stats: &RowStats,
@@ -370,55 +363,54 @@ fn arrays_of_rows(
 ) -> Result<(Arrays, Form, Launch)> {
     let (value_type, form) = (problem.types.a, *form);
     let mut rows = operand.rows();
-    let narrowed = values::narrowed(cx, device, rows.values, rows.nnz, value_type, form)?;
+    let narrowed = values::narrowed(cx, rows.values, rows.nnz, value_type, form)?;
     if let Some(values) = &narrowed {
         rows.values = values.address();
     }
-    let lanes = select::lanes_at_once(device.properties().multiprocessors as usize);
+    let lanes = select::lanes_at_once(cx.device.properties().multiprocessors as usize);
     let (count, nnz, bytes) = (stats.rows as usize, stats.nnz as usize, form.bytes(value_type));
     let rules =
         select::rules(count, nnz, bytes, lanes, SLOTS, *shared, *adjacent && !value_type.is_complex());
     let origins = operand.origins(problem.value_updates);
     let stored = form.stored(value_type).unwrap_or(value_type);
-    let arrays = Arrays::build(cx, device, &rows, rules, same.as_ref(), stored, origins)?;
+    let arrays = Arrays::build(cx, &rows, rules, same.as_ref(), stored, origins)?;
     let (group, item_rows) = (arrays.rules.group(), arrays.rules.item_rows);
     let types = kernel_types(problem.types, form);
     let pairs =
         select::takes_pairs(&arrays.rules, count, stats.max as usize, bytes, problem.types.x.size(), lanes);
     let kernel = match pairs {
-        true => PAIRS.load(device, (types,))?,
-        false => PRODUCT.load(device, (types, group, item_rows))?,
+        true => PAIRS.load(cx.device, (types,))?,
+        false => PRODUCT.load(cx.device, (types, group, item_rows))?,
     };
     Ok((arrays, form, Launch { kernel, slices_of_warp: 1 + u64::from(pairs) }))
 }
 
 /// Makes the layout for products with several columns: values in the user's type, and V = 2. Blocks.
-pub(crate) fn for_columns(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Arrays> {
+pub(crate) fn for_columns(cx: &DeviceCall<'_>, problem: &SpmvProblem) -> Result<Arrays> {
     // Pretending that values will be updated skips their inspection.
     let as_they_are = SpmvProblem { value_updates: true, ..*problem };
-    let inspected = inspection::inspect_if_in_place(cx, device, &as_they_are)?;
+    let inspected = inspection::inspect_if_in_place(cx, &as_they_are)?;
     let both = (problem, &as_they_are);
-    with_properties(cx, device, both, inspected.as_ref(), |operand, stats, properties| {
-        let lanes = select::lanes_at_once(device.properties().multiprocessors as usize);
+    with_properties(cx, both, inspected.as_ref(), |operand, stats, properties| {
+        let lanes = select::lanes_at_once(cx.device.properties().multiprocessors as usize);
         let (count, nnz, value_type) = (stats.rows as usize, stats.nnz as usize, problem.types.a);
         let rules = select::rules_for_columns(count, nnz, value_type.size(), lanes, SLOTS, properties.shared);
         let (same, origins) = (properties.same.as_ref(), operand.origins(problem.value_updates));
-        Arrays::build(cx, device, &operand.rows(), rules, same, value_type, origins)
+        Arrays::build(cx, &operand.rows(), rules, same, value_type, origins)
     })
 }
 
 /// Makes the layout and returns each of its arrays as bytes, the form of the values, and the rules.
 #[cfg(test)]
 pub(super) fn arrays_of(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
     inspected: Option<&InspectedMatrix>,
 ) -> Result<(Vec<Vec<u8>>, Form, Rules)> {
     fn bytes<T: bytemuck::Pod>(array: &DeviceBuffer<T>, count: usize) -> Vec<u8> {
         bytemuck::cast_slice(&array.read(0, count).unwrap()).to_vec()
     }
-    let (arrays, form, _) = make_arrays(cx, device, problem, inspected)?;
+    let (arrays, form, _) = make_arrays(cx, problem, inspected)?;
     let Arrays { order, heads, values, narrow, wide, .. } = &arrays;
     let origins = match &arrays.origins {
         None => Vec::new(),
@@ -451,26 +443,20 @@ pub(in crate::backend::cuda) fn kernel_types(types: Types, form: Form) -> String
 impl SpmvLayout for SellSpmv {
     const READS_ELSEWHERE: bool = true;
 
-    fn make(
-        cx: &Context,
-        device: &Arc<Device>,
-        problem: &SpmvProblem,
-        inspected: Option<&InspectedMatrix>,
-    ) -> Result<Self> {
-        let (arrays, form, launch) = make_arrays(cx, device, problem, inspected)?;
-        let refill = Refill::new(device, (problem.op, problem.types.a), arrays.origins.as_ref())?;
+    fn make(cx: &DeviceCall<'_>, problem: &SpmvProblem, inspected: Option<&InspectedMatrix>) -> Result<Self> {
+        let (arrays, form, launch) = make_arrays(cx, problem, inspected)?;
+        let refill = Refill::new(cx.device, (problem.op, problem.types.a), arrays.origins.as_ref())?;
         Ok(SellSpmv { arrays, form, launch, refill })
     }
 
-    fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
+    fn refill(&self, cx: &DeviceCall<'_>, values: Address) -> Result<bool> {
         let to = (self.arrays.slots, self.arrays.values.address());
-        self.refill.run(cx, device, (values, self.arrays.origins.as_ref()), to)
+        self.refill.run(cx, (values, self.arrays.origins.as_ref()), to)
     }
 
     fn multiply(
         &self,
-        cx: &Context,
-        _: &Device,
+        cx: &DeviceCall<'_>,
         _: Types,
         (alpha, beta): (Scalar, Scalar),
         [x, old, y]: [&DenseVector; 3],
@@ -490,10 +476,7 @@ impl SpmvLayout for SellSpmv {
     }
 
     fn info(&self) -> LayoutInfo {
-        let fill = match self.arrays.nnz {
-            0 => 1.0,
-            nnz => self.arrays.slots as f64 / nnz as f64,
-        };
+        let fill = fill_ratio(self.arrays.slots, self.arrays.nnz as usize);
         LayoutInfo { kind: LayoutKind::Sell, in_place: false, fill }
     }
 

@@ -5,12 +5,10 @@
 //! adds the partial sums. If there are more split rows than counters, a second launch adds the partial sums
 //! instead.
 
-use std::sync::Arc;
-
 use super::inspection::{self, InspectedMatrix};
 use super::SpmvLayout;
 use crate::backend::cuda::convert::stream::DeviceStream;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::{launch, launch_product, Kernel};
 use crate::backend::cuda::memory::filled;
 use crate::backend::cuda::module::kinds::kernel_kinds;
@@ -18,9 +16,10 @@ use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::{result_name, types_name};
 use crate::backend::LayoutInfo;
 use crate::error::Result;
+use crate::format::fill_ratio;
 use crate::format::stream::BLOCK_TILES;
 use crate::matrix::DenseVector;
-use crate::memory::{Context, COUNTERS};
+use crate::memory::COUNTERS;
 use crate::problem::SpmvProblem;
 use crate::select;
 use crate::support::Types;
@@ -46,26 +45,20 @@ pub(super) struct StreamSpmv {
 }
 
 impl SpmvLayout for StreamSpmv {
-    fn make(
-        cx: &Context,
-        device: &Arc<Device>,
-        problem: &SpmvProblem,
-        inspected: Option<&InspectedMatrix>,
-    ) -> Result<Self> {
+    fn make(cx: &DeviceCall<'_>, problem: &SpmvProblem, inspected: Option<&InspectedMatrix>) -> Result<Self> {
         let (op, keep, value_type) = (problem.op, problem.value_updates, problem.types.a);
-        let (operand, stats) =
-            inspection::operand(cx, device, problem, inspected, inspection::nearest(problem))?;
-        let layout = DeviceStream::build(cx, device, &operand, &stats, value_type, op.conjugates(), keep)?;
+        let (operand, stats) = inspection::operand(cx, problem, inspected, inspection::nearest(problem))?;
+        let layout = DeviceStream::build(cx, &operand, &stats, value_type, op.conjugates(), keep)?;
         let layout = filled(cx, layout)?;
-        let kernel = PRODUCT.load(device, (layout.high(), types_name(problem.types)))?;
+        let kernel = PRODUCT.load(cx.device, (layout.high(), types_name(problem.types)))?;
         let finish = if layout.splits.len() > most_counted() {
-            Some(FINISH.load(device, (result_name(problem.types),))?)
+            Some(FINISH.load(cx.device, (result_name(problem.types),))?)
         } else {
             None
         };
         let bytes = layout.values.bytes() + layout.lows.bytes() + layout.highs.bytes();
         Ok(StreamSpmv {
-            evict_first: select::spmv::reads_past_l2(bytes as u64, device.properties().l2_bytes),
+            evict_first: select::spmv::reads_past_l2(bytes as u64, cx.device.properties().l2_bytes),
             layout,
             kernel,
             finish,
@@ -78,8 +71,7 @@ impl SpmvLayout for StreamSpmv {
 
     fn multiply(
         &self,
-        cx: &Context,
-        _: &Device,
+        cx: &DeviceCall<'_>,
         _: Types,
         (alpha, beta): (Scalar, Scalar),
         [x, _, y]: [&DenseVector; 3],
@@ -108,13 +100,13 @@ impl SpmvLayout for StreamSpmv {
         Ok(())
     }
 
-    fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
-        self.layout.refill(cx, device, values)
+    fn refill(&self, cx: &DeviceCall<'_>, values: Address) -> Result<bool> {
+        self.layout.refill(cx, values)
     }
 
     fn info(&self) -> LayoutInfo {
         let slots = self.layout.tiles.len() * self.layout.tile;
-        let fill = if self.layout.entries == 0 { 1.0 } else { slots as f64 / self.layout.entries as f64 };
+        let fill = fill_ratio(slots, self.layout.entries as usize);
         LayoutInfo { kind: LayoutKind::Stream, in_place: false, fill }
     }
 }

@@ -46,7 +46,7 @@ fn product_like<C: Combo>(
         let cx = on_device(&device, &stream, usize::MAX);
         let problem = problem::<C>(ops, on_a.matrix, on_b.matrix, keep);
         let choice = if by_tiles { choose_tile(&problem) } else { choose(&problem) };
-        let mut executor = build(&cx, &device, &problem, &choice, None).unwrap();
+        let mut executor = build(&device.call(&cx).unwrap(), &problem, &choice, None).unwrap();
         let nnz = executor.symbolic(&cx).unwrap();
         let c = Stored::room::<C::Y>(format, shape(ops, a, b), nnz, IndexBase::One, WIDTHS[0]);
         let on_c = c.upload(&arrays);

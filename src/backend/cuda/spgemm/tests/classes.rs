@@ -23,7 +23,7 @@ fn classes(a: &Stored, b: &Stored) -> Option<[usize; 3]> {
     let cx = on_device(&device, &stream, usize::MAX);
     let (on_a, on_b) = (a.upload(&cx), b.upload(&cx));
     let problem = problem::<F64>((N, N), on_a.matrix, on_b.matrix, false);
-    let mut executor = by_hash(&cx, &device, &problem, &choose(&problem)).unwrap();
+    let mut executor = by_hash(&device.call(&cx).unwrap(), &problem, &choose(&problem)).unwrap();
     let in_groups = |binned: &Binned, bins: Bins| {
         bins.of(RowBin::SamePattern).map(|bin| binned.bin(bin).1 as usize).sum()
     };
@@ -170,14 +170,15 @@ fn wide_rows_without_memory() {
     let mut ways = [0; 3];
     for shift in 10..26 {
         let cx = on_device(&device, &stream, 1 << shift);
-        let done = by_hash(&cx, &device, &problem, &choose(&problem)).and_then(|mut executor| {
-            let nnz = executor.symbolic(&cx)?;
-            let c = Stored::room::<f64>(Format::Csr, (60, 2500), nnz, IndexBase::Zero, WIDTHS[0]);
-            let on_c = c.upload(&arrays);
-            executor.numeric(&cx, address(&0.3), &on_c.matrix)?;
-            assert!(c.download(&arrays, &on_c) == wanted, "{shift} bits");
-            Ok(usize::from(executor.counted.as_ref().is_some_and(|counted| counted.wide.is_some())))
-        });
+        let done =
+            by_hash(&device.call(&cx).unwrap(), &problem, &choose(&problem)).and_then(|mut executor| {
+                let nnz = executor.symbolic(&cx)?;
+                let c = Stored::room::<f64>(Format::Csr, (60, 2500), nnz, IndexBase::Zero, WIDTHS[0]);
+                let on_c = c.upload(&arrays);
+                executor.numeric(&cx, address(&0.3), &on_c.matrix)?;
+                assert!(c.download(&arrays, &on_c) == wanted, "{shift} bits");
+                Ok(usize::from(executor.counted.as_ref().is_some_and(|counted| counted.wide.is_some())))
+            });
         match done {
             Ok(wide) => ways[wide] += 1,
             Err(error) => {

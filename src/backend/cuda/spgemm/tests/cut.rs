@@ -194,7 +194,7 @@ fn values_again() {
     let cx = on_device(&device, &stream, usize::MAX);
     let (on_a, on_b) = (a.upload(&cx), b.upload(&cx));
     let problem = problem::<F64>((N, N), on_a.matrix, on_b.matrix, true);
-    let mut executor = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
+    let mut executor = build(&device.call(&cx).unwrap(), &problem, &choose(&problem), None).unwrap();
     let nnz = executor.symbolic(&cx).unwrap();
     let c = Stored::room::<f64>(Format::Csr, (40, 300), nnz, zero, WIDTHS[0]);
     let on_c = c.upload(&cx);
@@ -241,14 +241,15 @@ fn without_memory_rows_are_whole() {
     let (mut taken_whole, mut in_parts) = (0, 0);
     for limit in [2 << 20, 8 << 20, 24 << 20, 28 << 20, usize::MAX] {
         let cx = on_device(&device, &stream, limit);
-        let found = build(&cx, &device, &problem, &choose(&problem), None).and_then(|mut executor| {
-            let nnz = executor.symbolic(&cx)?;
-            let c = Stored::room::<f64>(Format::Csr, (2, 100_000), nnz, zero, WIDTHS[0]);
-            let on_c = c.upload(&arrays);
-            executor.numeric(&cx, address(&1.0), &on_c.matrix)?;
-            memory::synchronize(cx.stream)?;
-            Ok(c.download(&arrays, &on_c))
-        });
+        let found =
+            build(&device.call(&cx).unwrap(), &problem, &choose(&problem), None).and_then(|mut executor| {
+                let nnz = executor.symbolic(&cx)?;
+                let c = Stored::room::<f64>(Format::Csr, (2, 100_000), nnz, zero, WIDTHS[0]);
+                let on_c = c.upload(&arrays);
+                executor.numeric(&cx, address(&1.0), &on_c.matrix)?;
+                memory::synchronize(cx.stream)?;
+                Ok(c.download(&arrays, &on_c))
+            });
         match found {
             Ok(found) => {
                 assert_eq!(found.arrays[1], whole.arrays[1], "{limit}");

@@ -41,8 +41,8 @@ where
         let cx = on_device(&device, &stream, usize::MAX);
         let problem = problem::<C>((N, N), on_a.matrix, on_b.matrix, keep);
         let choice = choose(&problem);
-        let factors = Factors::new(&cx, &device, &problem, &choice).unwrap();
-        let mut executor = CudaSpgemm::new(&cx, &device, &problem, &choice, factors).unwrap();
+        let factors = Factors::new(&device.call(&cx).unwrap(), &problem, &choice).unwrap();
+        let mut executor = CudaSpgemm::new(&device.call(&cx).unwrap(), &problem, &choice, factors).unwrap();
         let nnz = executor.symbolic(&cx).unwrap();
         is_taken &= executor.counted.as_ref().is_some_and(|counted| counted.dense.is_some());
         let mut first = None;
@@ -116,8 +116,8 @@ fn pedantic_halves_are_multiplied_entry_by_entry() {
     for ieee in [false, true] {
         let problem = SpgemmProblem { ieee, ..problem::<F16F32>((N, N), on_a.matrix, on_b.matrix, false) };
         let choice = choose(&problem);
-        let factors = Factors::new(&cx, &device, &problem, &choice).unwrap();
-        let mut executor = CudaSpgemm::new(&cx, &device, &problem, &choice, factors).unwrap();
+        let factors = Factors::new(&device.call(&cx).unwrap(), &problem, &choice).unwrap();
+        let mut executor = CudaSpgemm::new(&device.call(&cx).unwrap(), &problem, &choice, factors).unwrap();
         executor.symbolic(&cx).unwrap();
         let is_dense = executor.counted.as_ref().is_some_and(|counted| counted.dense.is_some());
         assert_eq!(is_dense, !ieee);

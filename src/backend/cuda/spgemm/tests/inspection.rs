@@ -47,8 +47,8 @@ fn expected(left: &[Vec<i64>], right: &[Vec<i64>]) -> Counts {
 #[test]
 fn tiles_and_products_are_counted() {
     let Some((device, stream)) = device() else { return };
-    let _entered = device.enter().unwrap();
     let cx = on_device(&device, &stream, usize::MAX);
+    let cx = &device.call(&cx).unwrap();
     let mut rng = Random::new(91);
     for (turn, (rows, inner, cols)) in
         [(1000, 1300, 4000), (15, 40_000, 33), (70_001, 100, 131_072)].into_iter().enumerate()
@@ -59,18 +59,18 @@ fn tiles_and_products_are_counted() {
             Stored::of_rows::<f64>(&mut rng, Format::Csr, inner as i64, &left, base, widths),
             Stored::of_rows::<f64>(&mut rng, Format::Csr, cols, &right, base, widths),
         );
-        let (a, b) = (a.upload(&cx), b.upload(&cx));
+        let (a, b) = (a.upload(cx), b.upload(cx));
         let problem = problem::<F64>((N, N), a.matrix, b.matrix, false);
-        let factors = Factors::new(&cx, &device, &problem, &choose(&problem)).unwrap();
+        let factors = Factors::new(cx, &problem, &choose(&problem)).unwrap();
         let lengths = factors.lengths(false);
         assert_eq!(lengths.shape, [rows as i64, inner as i64, cols]);
         let longest = |rows: &[Vec<i64>]| rows.iter().map(Vec::len).max().unwrap() as i64;
         assert_eq!(lengths.longest, [longest(&left), longest(&right)]);
         for _ in 0..2 {
-            let found = factors.count(&cx, &device, false).unwrap();
+            let found = factors.count(cx, false).unwrap();
             assert_eq!(found, expected(&left, &right), "{rows} rows");
         }
-        let inspection = inspect(&cx, &device, &problem, &choose(&problem)).unwrap();
+        let inspection = inspect(cx, &problem, &choose(&problem)).unwrap();
         let ratios = device.machine().ratios(problem.types.compute);
         let gain =
             lengths.gain(&expected(&left, &right), &ratios).filter(|_| lengths.may_suit_tiles(&ratios));
@@ -82,24 +82,24 @@ fn tiles_and_products_are_counted() {
 #[test]
 fn tiles_are_chosen_and_reuse_what_was_seen() {
     let Some((device, stream)) = device() else { return };
-    let _entered = device.enter().unwrap();
     let cx = on_device(&device, &stream, usize::MAX);
+    let cx = &device.call(&cx).unwrap();
     let (block, size) = (256, 4096);
     let rows: Vec<Vec<i64>> =
         (0..size).map(|row| (row / block * block..(row / block + 1) * block).collect()).collect();
     for format in FORMATS {
         let mut rng = Random::new(92);
         let stored = Stored::of_rows::<f64>(&mut rng, format, size, &rows, IndexBase::Zero, WIDTHS[0]);
-        let a = stored.upload(&cx);
+        let a = stored.upload(cx);
         for op in [N, Operation::Transpose] {
             let problem = problem::<F64>((N, op), a.matrix, a.matrix, false);
-            let inspection = inspect(&cx, &device, &problem, &choose(&problem)).unwrap();
+            let inspection = inspect(cx, &problem, &choose(&problem)).unwrap();
             assert!(inspection.gain.unwrap() > 1.5);
             let factors = inspection.backend_state.downcast().ok().map(|factors| *factors);
             let choice = tile::choose_tile(&problem);
-            let mut executor = build(&cx, &device, &problem, &choice, factors).unwrap();
-            let hash = by_hash(&cx, &device, &problem, &choose(&problem)).unwrap().symbolic(&cx).unwrap();
-            assert_eq!(executor.symbolic(&cx).unwrap(), hash);
+            let mut executor = build(cx, &problem, &choice, factors).unwrap();
+            let hash = by_hash(cx, &problem, &choose(&problem)).unwrap().symbolic(cx).unwrap();
+            assert_eq!(executor.symbolic(cx).unwrap(), hash);
         }
     }
 }

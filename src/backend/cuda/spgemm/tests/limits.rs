@@ -34,7 +34,7 @@ fn sweep(what: &str, by_tiles: bool, a: &Stored, b: &Stored, format: Format) -> 
                 assert!(error.message.contains("bytes"), "{what}: {error}");
                 failures += 1;
             };
-            match build(&cx, &device, &problem, &choice, None) {
+            match build(&device.call(&cx).unwrap(), &problem, &choice, None) {
                 Err(error) => note(error),
                 Ok(mut executor) => {
                     let nnz = executor.symbolic(&cx).or_else(|error| {

@@ -45,7 +45,7 @@ where
     let (on_a, on_b) = (a.upload(&cx), b.upload(&cx));
     let (on_new_a, on_new_b) = (new_a.upload(&cx), new_b.upload(&cx));
     let problem = problem::<C>((N, N), on_a.matrix, on_b.matrix, true);
-    let mut executor = by_hash(&cx, &device, &problem, &choose(&problem)).unwrap();
+    let mut executor = by_hash(&device.call(&cx).unwrap(), &problem, &choose(&problem)).unwrap();
     let nnz = executor.symbolic(&cx).unwrap();
     let what = C::TYPES.describe();
     let check = |executor: &mut CudaSpgemm, (a, b): (&Stored, &Stored), format, alpha: C::Acc| {

@@ -49,14 +49,14 @@ where
 /// Returns the number of rows of A · A in each of these bins of the numeric phase.
 fn listed(rows: &[Vec<i64>], bins: impl Fn(&Bins) -> Vec<usize>) -> Option<Vec<i64>> {
     let (device, stream) = device()?;
-    let _entered = device.enter().unwrap();
     let cx = on_device(&device, &stream, usize::MAX);
+    let cx = &device.call(&cx).unwrap();
     let (order, base) = (rows.len() as i64, IndexBase::Zero);
     let a = Stored::of_rows::<f64>(&mut Random::new(1), Format::Csr, order, rows, base, WIDTHS[0]);
-    let on_a = a.upload(&cx);
+    let on_a = a.upload(cx);
     let problem = problem::<F64>((N, N), on_a.matrix, on_a.matrix, false);
-    let mut executor = by_hash(&cx, &device, &problem, &choose(&problem)).unwrap();
-    executor.symbolic(&cx).unwrap();
+    let mut executor = by_hash(cx, &problem, &choose(&problem)).unwrap();
+    executor.symbolic(cx).unwrap();
     let counted = executor.counted.as_ref().unwrap();
     let bins = bins(&executor.kernels.numeric_bins(true));
     Some(bins.into_iter().map(|bin| counted.binned.bin(bin).1).collect())

@@ -67,7 +67,7 @@ fn memory_that_is_short_is_an_error() {
     let taken = small::testing::taken_apart(|| {
         for limit in (0..40).map(|step| step * 16_384).chain([usize::MAX]) {
             let cx = on_device(&device, &stream, limit);
-            match build(&cx, &device, &problem, &choose(&problem), None) {
+            match build(&device.call(&cx).unwrap(), &problem, &choose(&problem), None) {
                 Ok(mut executor) => {
                     assert!(executor.symbolic(&cx).unwrap() > 0);
                     done += 1;

@@ -2,11 +2,13 @@
 //! rounding errors, since matrix units add in another order.
 
 use super::*;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::spgemm::tile::CudaTile;
 use crate::backend::cuda::spgemm::tiles::{ByColumns, ConvertKernels, DeviceTiles};
 use crate::format::tile::{TileLayout, SIDE};
 use crate::matrix::compressed::Pattern;
+use crate::memory::Context;
 use crate::types::{DataType, Storage};
 
 pub(super) fn choose_tile(problem: &SpgemmProblem) -> Choice {
@@ -15,9 +17,9 @@ pub(super) fn choose_tile(problem: &SpgemmProblem) -> Choice {
     select::spgemm(problem, &rows).unwrap().swap_remove(0)
 }
 
-fn by_tile(cx: &Context, device: &Arc<Device>, problem: &SpgemmProblem) -> Result<CudaTile> {
+fn by_tile(cx: &DeviceCall<'_>, problem: &SpgemmProblem) -> Result<CudaTile> {
     let choice = choose_tile(problem);
-    CudaTile::new(cx, device, problem, &choice, Factors::new(cx, device, problem, &choice)?)
+    CudaTile::new(cx, problem, &choice, Factors::new(cx, problem, &choice)?)
 }
 
 /// Returns the elements of an array.
@@ -98,7 +100,7 @@ pub(super) fn compare_tile<C: Combo>(
     for keep in [false, true] {
         let cx = on_device(&device, &stream, usize::MAX);
         let problem = problem::<C>(ops, on_a.matrix, on_b.matrix, keep);
-        let mut executor = build(&cx, &device, &problem, &choose_tile(&problem), None).unwrap();
+        let mut executor = build(&device.call(&cx).unwrap(), &problem, &choose_tile(&problem), None).unwrap();
         assert_eq!(executor.layout().kind, LayoutKind::Tile);
         let nnz = executor.symbolic(&cx).unwrap();
         assert_eq!(executor.symbolic(&cx).unwrap(), nnz);
@@ -120,7 +122,7 @@ pub(super) fn compare_tile<C: Combo>(
         }
         memory::synchronize(cx.stream).unwrap();
         let products = executor.products();
-        let hash = build(&cx, &device, &problem, &choose(&problem), None).unwrap();
+        let hash = build(&device.call(&cx).unwrap(), &problem, &choose(&problem), None).unwrap();
         assert_eq!(products, hash.products());
         drop((executor, hash));
         assert_eq!(cx.allocator.live_bytes(), 0, "{what}: memory stays");
@@ -220,8 +222,8 @@ fn wide_matrices() {
 /// Checks that conversion on the device yields the same arrays as on the host.
 fn same_tiles<V: Value + Storage<f64>>(rows: usize, cols: i64, mean: i64, kind: Kind, long: &[usize]) {
     let Some((device, stream)) = device() else { return };
-    let _entered = device.enter().unwrap();
     let cx = on_device(&device, &stream, usize::MAX);
+    let cx = &device.call(&cx).unwrap();
     let mut rng = Random::new(rows as u64 + 71);
     let lengths = lengths(&mut rng, rows, mean, long);
     let a = Stored::random::<V>(&mut rng, Format::Csr, cols, &lengths, kind, IndexBase::One, WIDTHS[2]);
@@ -238,10 +240,10 @@ fn same_tiles<V: Value + Storage<f64>>(rows: usize, cols: i64, mean: i64, kind: 
     let values: Vec<V> = numbers(&a.arrays[2]);
     let wanted = TileLayout::<f64>::build(&on_host().allocator, &pattern, &values).unwrap();
 
-    let on_a = a.upload(&cx);
+    let on_a = a.upload(cx);
     let SparseArrays::Csr(arrays) = on_a.matrix.arrays else { unreachable!("CSR") };
     let kernels = ConvertKernels::new(&device, V::TYPE).unwrap();
-    let found = DeviceTiles::build(&cx, kernels, &Rows::of(&arrays), 8, "A").unwrap();
+    let found = DeviceTiles::build(cx, kernels, &Rows::of(&arrays), 8, "A").unwrap();
     let what = format!("{rows} × {cols}, {kind:?}");
     let pattern = &wanted.pattern;
     assert_eq!(found.tiles, pattern.columns.len(), "{what}");
@@ -258,7 +260,7 @@ fn same_tiles<V: Value + Storage<f64>>(rows: usize, cols: i64, mean: i64, kind: 
     let values: Vec<f64> = download(found.values.address(), pattern.nnz(), cx.stream).unwrap();
     assert!(values[..] == wanted.values[..], "{what}: values");
 
-    let by = ByColumns::build(&cx, &device, &found).unwrap();
+    let by = ByColumns::build(cx, &found).unwrap();
     let mut order: Vec<(u32, u32, u32)> = Vec::new();
     for row in 0..pattern.tile_rows() {
         order.extend(pattern.tiles(row).map(|tile| (pattern.columns[tile], row as u32, tile as u32)));
@@ -290,8 +292,8 @@ fn tiles_are_those_of_the_host() {
 #[test]
 fn what_is_not_stored_multiplies_nothing() {
     let Some((device, stream)) = device() else { return };
-    let _entered = device.enter().unwrap();
     let cx = on_device(&device, &stream, usize::MAX);
+    let cx = &device.call(&cx).unwrap();
     let of = |rows: &[(i64, i64, f64)]| {
         let mut offsets = vec![0; 41];
         rows.iter().for_each(|row| offsets[row.0 as usize + 1] += 1);
@@ -314,19 +316,19 @@ fn what_is_not_stored_multiplies_nothing() {
     let inf = f64::INFINITY;
     let a = of(&[(0, 3, 2.0), (1, 4, inf), (2, 1, 1.0), (20, 3, 1.0), (20, 39, 0.0)]);
     let b = of(&[(1, 5, 3.0), (3, 5, 1.0), (4, 6, 1.0), (5, 5, f64::NAN), (39, 5, inf), (39, 7, 3.0)]);
-    let (on_a, on_b) = (a.upload(&cx), b.upload(&cx));
+    let (on_a, on_b) = (a.upload(cx), b.upload(cx));
     let problem = problem::<F64>((N, N), on_a.matrix, on_b.matrix, false);
-    let mut executor = build(&cx, &device, &problem, &choose_tile(&problem), None).unwrap();
-    let nnz = executor.symbolic(&cx).unwrap();
+    let mut executor = build(cx, &problem, &choose_tile(&problem), None).unwrap();
+    let nnz = executor.symbolic(cx).unwrap();
     let c = Stored::room::<f64>(Format::Csr, (40, 40), nnz, IndexBase::Zero, WIDTHS[0]);
-    let on_c = c.upload(&cx);
-    executor.numeric(&cx, address(&1.0), &on_c.matrix).unwrap();
-    let found = parts(&c.download(&cx, &on_c).arrays[2], DataType::R64F);
+    let on_c = c.upload(cx);
+    executor.numeric(cx, address(&1.0), &on_c.matrix).unwrap();
+    let found = parts(&c.download(cx, &on_c).arrays[2], DataType::R64F);
     assert_eq!((found[0], found[1], found[2], found[4]), (2.0, inf, 3.0, 0.0));
     assert!(found[3].is_nan() && found.len() == 5, "{found:?}");
     // With alpha = 0, no values are read.
-    executor.numeric(&cx, address(&0.0), &on_c.matrix).unwrap();
-    let found = parts(&c.download(&cx, &on_c).arrays[2], DataType::R64F);
+    executor.numeric(cx, address(&0.0), &on_c.matrix).unwrap();
+    let found = parts(&c.download(cx, &on_c).arrays[2], DataType::R64F);
     assert!(found.iter().all(|value| value.to_bits() == 0));
 }
 
@@ -353,10 +355,10 @@ fn new_values_are_taken() {
             let problem = problem::<F64>((N, Operation::Transpose), on_old.matrix, on_old.matrix, keep);
             let fresh = |a: SparseMatrix, b: SparseMatrix| {
                 let problem = SpgemmProblem { a, b, ..problem };
-                let mut executor = by_tile(&arrays, &device, &problem).unwrap();
+                let mut executor = by_tile(&device.call(&arrays).unwrap(), &problem).unwrap();
                 product(&mut executor, &arrays)
             };
-            let mut executor = by_tile(&arrays, &device, &problem).unwrap();
+            let mut executor = by_tile(&device.call(&arrays).unwrap(), &problem).unwrap();
             assert!(product(&mut executor, &arrays) == fresh(on_old.matrix, on_old.matrix));
             let values = on_new.arrays[2].address();
             executor.update_values(&arrays, values, Address::NULL).unwrap();

@@ -7,6 +7,7 @@ use super::super::columns::{Origin, Part, Wanted};
 use super::super::target;
 use super::{grid, CudaTile, Output, Product, WARPS};
 use crate::backend::cuda::convert::device_wide::starts;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Fill};
 use crate::backend::cuda::scalars::Scalar;
@@ -159,7 +160,7 @@ impl CudaTile {
     /// Runs the numeric phase part by part. Blocks.
     pub(super) fn write_parts(
         &self,
-        cx: &Context,
+        cx: &DeviceCall<'_>,
         alpha: Scalar,
         c: &Compressed,
         direct: bool,
@@ -180,7 +181,7 @@ impl CudaTile {
         if direct {
             self.multiply_parts(cx, alpha, (&met, 0..self.left.tile_rows, &work), product, &out)?;
             let starts = product.row_starts.address();
-            target::write_offsets(cx, &self.device, &self.shared_kernels, starts, c)?;
+            target::write_offsets(cx, &self.shared_kernels, starts, c)?;
             return memory::synchronize(cx.stream);
         }
         let by_parts = self.by_parts(cx, product, SIDE, usize::MAX);

@@ -6,11 +6,13 @@ use half::{bf16, f16};
 use super::super::analysis::SharedResults;
 use super::lt::Copied;
 use super::*;
-use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::convert::testing::{context_of_device, typed, WIDTHS};
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::error::Status;
 use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::memory::Context;
 use crate::memory::COUNTER_BYTES;
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F64};
 use crate::types::{IndexBase, IndexType, Operation};
@@ -18,9 +20,6 @@ use testkit::sequence;
 
 const ALL: [Types; 7] =
     [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES, Tf32::TYPES, F32::TYPES, F64::TYPES];
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
-
 /// Bytes of an element.
 fn encode(value_type: DataType, value: f64) -> Vec<u8> {
     match value_type {
@@ -97,7 +96,7 @@ enum By {
 
 impl By {
     /// Builds the executor; `None` if cublasLt is not installed or the multiplier does not apply.
-    fn build(self, cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Option<DenseSpmm> {
+    fn build(self, cx: &DeviceCall<'_>, problem: &SpmmProblem) -> Option<DenseSpmm> {
         let n = problem.n_hint as usize;
         if self == By::Copies && !Lt::may_widen(problem, n) {
             return None;
@@ -108,18 +107,17 @@ impl By {
         let is_own = matches!(self, By::Own | By::Parts);
         let by_columns = !is_own && select::spmm::dense::is_by_columns(problem.types, sizes(problem));
         let engine = if is_own {
-            Engine::Own(Box::new(Own::load(device, problem.types, self == By::Parts).unwrap()))
+            Engine::Own(Box::new(Own::load(cx.device, problem.types, self == By::Parts).unwrap()))
         } else {
-            let Some(library) = device.cublaslt() else {
+            let Some(library) = cx.device.cublaslt() else {
                 println!("SKIP cublasLt is not installed");
                 return None;
             };
             let copied = Copied { widened: self == By::Copies, deepened: Lt::deepens(problem) };
-            Engine::Lt(Lt::new(device, library, problem.types.x, copied).unwrap())
+            Engine::Lt(Lt::new(cx.device, library, problem.types.x, copied).unwrap())
         };
-        let shared = &SharedResults::new(device);
-        let mut executor =
-            DenseSpmm::build(&Analysis { cx, device, problem, shared }, engine, by_columns).unwrap();
+        let shared = &SharedResults::new(cx.device);
+        let mut executor = DenseSpmm::build(&Analysis { cx, problem, shared }, engine, by_columns).unwrap();
         if self == By::Tuned {
             executor.tune(cx).unwrap();
         }
@@ -127,17 +125,12 @@ impl By {
     }
 }
 
-fn build(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<DenseSpmm> {
-    build_in(cx, device, problem, false)
+fn build(cx: &DeviceCall<'_>, problem: &SpmmProblem) -> Result<DenseSpmm> {
+    build_in(cx, problem, false)
 }
 
-fn build_in(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmmProblem,
-    deterministic: bool,
-) -> Result<DenseSpmm> {
-    let analysis = Analysis { cx, device, problem, shared: &SharedResults::new(device) };
+fn build_in(cx: &DeviceCall<'_>, problem: &SpmmProblem, deterministic: bool) -> Result<DenseSpmm> {
+    let analysis = Analysis { cx, problem, shared: &SharedResults::new(cx.device) };
     build_from(
         &analysis,
         select::spmm::dense::multiplier(problem.types, sizes(problem), deterministic, false),
@@ -317,10 +310,10 @@ impl DenseTestProduct {
 
     /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
     /// precision.
-    fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &TestMatrix) {
+    fn check(&self, cx: &DeviceCall<'_>, matrix: &TestMatrix) {
         let made = self.make(cx, matrix);
         for by in [By::Lt, By::Copies, By::Own, By::Parts] {
-            let Some(mut executor) = by.build(cx, device, &made.problem) else { continue };
+            let Some(mut executor) = by.build(cx, &made.problem) else { continue };
             if self.updates.is_some() {
                 executor.update_values(cx, made.new_values.address()).unwrap();
             }
@@ -391,9 +384,9 @@ fn repeated(rows: usize, cols: usize) -> TestMatrix {
 
 fn check_all(matrix: &TestMatrix, products: &[DenseTestProduct]) {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for product in products {
-        product.check(&cx, &device, matrix);
+        product.check(cx, matrix);
     }
 }
 
@@ -517,14 +510,14 @@ fn matrices_without_entries() {
 #[test]
 fn products_wait_in_the_workspace_some_columns_at_a_time() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     // With 200,000 rows, 128 columns of sums exceed what the workspace takes at one time.
     let matrix = TestMatrix::new(0, 40, &vec![2; 200_000], |row, entry| (row * 3 + entry * 7) % 40);
     for orders in [(Order::Row, Order::Row), (Order::Row, Order::Col)] {
         let product = DenseTestProduct { n: 150, beta: 1.0, orders, ..PLAIN };
-        product.check(&cx, &device, &matrix);
-        let made = product.make(&cx, &matrix);
-        let executor = build(&cx, &device, &made.problem).unwrap();
+        product.check(cx, &matrix);
+        let made = product.make(cx, &matrix);
+        let executor = build(cx, &made.problem).unwrap();
         assert_eq!(executor.workspace_offsets(150).columns, 128);
     }
 }
@@ -532,10 +525,10 @@ fn products_wait_in_the_workspace_some_columns_at_a_time() {
 #[test]
 fn what_takes_too_much_is_refused() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let matrix = TestMatrix::new(0, 1 << 20, &[1; 100], |row, _| row);
-    let made = DenseTestProduct { n: 1, ..PLAIN }.make(&cx, &matrix);
-    let error = build(&cx, &device, &made.problem).err().unwrap();
+    let made = DenseTestProduct { n: 1, ..PLAIN }.make(cx, &matrix);
+    let error = build(cx, &made.problem).err().unwrap();
     assert_eq!(error.status, Status::NotSupported);
     assert!(error.message.contains("209715200 bytes"), "{}", error.message);
 }
@@ -570,20 +563,21 @@ fn sanitizer_small_matrices() {
 #[test]
 fn updates_and_products_can_be_captured() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     crate::backend::cuda::convert::testing::be_alone();
     let matrix = sample(0, 300, 200);
     for (by, n) in [(By::Lt, 48), (By::Copies, 45), (By::Own, 48), (By::Parts, 48)] {
         for beta in [0.0, 1.0] {
             let stream = Stream::new(device.ordinal()).unwrap();
-            let cx = Context { stream: stream.address(), ..cx.clone() };
+            let context = Context { stream: stream.address(), ..Context::clone(cx) };
+            let cx = &cx.device.call(&context).unwrap();
             let product = DenseTestProduct { n, beta, updates: Some(true), ..PLAIN };
-            let made = product.make(&cx, &matrix);
-            let Some(mut executor) = by.build(&cx, &device, &made.problem) else { continue };
+            let made = product.make(cx, &matrix);
+            let Some(mut executor) = by.build(cx, &made.problem) else { continue };
             let bytes = executor.workspace_bytes(n);
-            let memory = DeviceBuffer::<u8>::new(&cx, bytes).unwrap();
+            let memory = DeviceBuffer::<u8>::new(cx, bytes).unwrap();
             let workspace = Workspace { address: memory.address(), bytes };
-            let run = Context { workspace, ..cx.clone() };
+            let run = Context { workspace, ..Context::clone(cx) };
             let (alpha, beta) = (product.alpha as f32, beta as f32);
             memory::synchronize(cx.stream).unwrap();
             Graph::begin(&stream).unwrap();
@@ -606,7 +600,7 @@ fn updates_and_products_can_be_captured() {
 #[test]
 fn who_multiplies() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     if device.cublaslt().is_none() {
         println!("SKIP cublasLt is not installed");
         return;
@@ -614,8 +608,8 @@ fn who_multiplies() {
     // Enough entries for a dense copy of 4096 × 4096 doubles.
     let matrix = TestMatrix::new(0, 1 << 12, &[48; 1 << 12], |row, entry| (row / 4 + entry * 61) % (1 << 12));
     let engine = |types, n| {
-        let made = DenseTestProduct { types, n, ..PLAIN }.make(&cx, &matrix);
-        match build(&cx, &device, &made.problem).unwrap().engine {
+        let made = DenseTestProduct { types, n, ..PLAIN }.make(cx, &matrix);
+        match build(cx, &made.problem).unwrap().engine {
             Engine::Own(_) => By::Own,
             Engine::Lt(lt) => lt.copies(&made.problem, n).map_or(By::Lt, |_| By::Copies),
         }
@@ -626,10 +620,10 @@ fn who_multiplies() {
     assert_eq!(all.map(|types| engine(types, 101)), [By::Copies, By::Copies, By::Lt, By::Copies]);
     assert_eq!(all.map(|types| engine(types, 1)), [By::Lt, By::Own, By::Own, By::Lt]);
     for (types, n) in all.into_iter().flat_map(|types| [(types, 64), (types, 101)]) {
-        let made = DenseTestProduct { types, n, ..PLAIN }.make(&cx, &matrix);
-        let executor = build_in(&cx, &device, &made.problem, true).unwrap();
+        let made = DenseTestProduct { types, n, ..PLAIN }.make(cx, &matrix);
+        let executor = build_in(cx, &made.problem, true).unwrap();
         assert!(matches!(executor.engine, Engine::Own(_)) && executor.is_deterministic(), "{types:?} {n}");
-        let other = build(&cx, &device, &made.problem).unwrap();
+        let other = build(cx, &made.problem).unwrap();
         assert_eq!(other.is_deterministic(), matches!(other.engine, Engine::Own(_)), "{types:?} {n}");
     }
 }
@@ -638,20 +632,20 @@ fn who_multiplies() {
 #[test]
 fn algorithms_are_timed() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for (types, beta) in ALL.into_iter().zip([0.0, 1.0].into_iter().cycle()) {
         let product = DenseTestProduct { types, beta, n: 48, ..PLAIN };
         let matrix = sample(0, 150, 401);
-        let made = product.make(&cx, &matrix);
-        let Some(mut executor) = By::Tuned.build(&cx, &device, &made.problem) else { return };
+        let made = product.make(cx, &matrix);
+        let Some(mut executor) = By::Tuned.build(cx, &made.problem) else { return };
         let Engine::Lt(lt) = &executor.engine else { panic!("{types:?}") };
         assert_eq!(lt.tuned(), (1, 0), "one product was timed");
-        let found = product.execute(&cx, &executor, &made);
+        let found = product.execute(cx, &executor, &made);
         product.compare(&made, &found, &format!("{types:?}, tuned"));
         let other = DenseTestProduct { n: 20, ..product };
         // A product of another size and with other values of A.
-        let made = other.make(&cx, &matrix);
-        executor.update_values(&cx, made.new_values.address()).unwrap();
-        other.compare(&made, &other.execute(&cx, &executor, &made), &format!("{types:?}, other columns"));
+        let made = other.make(cx, &matrix);
+        executor.update_values(cx, made.new_values.address()).unwrap();
+        other.compare(&made, &other.execute(cx, &executor, &made), &format!("{types:?}, other columns"));
     }
 }

@@ -101,13 +101,13 @@ fn lists_for_groups_with_other_columns() {
 #[test]
 fn aligned_rows_of_b_and_c_are_for_groups() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     // Rows of a mean length that suits groups, and of one that does not.
     for (length, suits) in [(12, true), (400, false)] {
         let matrix = TestMatrix::new(0, 20_000, &vec![length; 900], |row, entry| row + 17 * entry);
-        let offsets = DeviceBuffer::from_slice(&cx, &matrix.offsets).unwrap();
-        let indices = DeviceBuffer::from_slice(&cx, &matrix.indices).unwrap();
-        let values = DeviceBuffer::from_slice(&cx, &vec![1.0_f64; matrix.indices.len()]).unwrap();
+        let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
+        let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
+        let values = DeviceBuffer::from_slice(cx, &vec![1.0_f64; matrix.indices.len()]).unwrap();
         let a = Compressed {
             major: 900,
             minor: 20_000,
@@ -132,7 +132,7 @@ fn aligned_rows_of_b_and_c_are_for_groups() {
             ieee: false,
         };
         let shared = SharedResults::new(&device);
-        let analysis = Analysis { cx: &cx, device: &device, problem: &problem, shared: &shared };
+        let analysis = Analysis { cx, problem: &problem, shared: &shared };
         let plan = RowSpmm::build(&analysis, Source::Canonical, &RowOrder::new(Reorder::None)).unwrap();
         let lanes = |n: usize, at: usize, packs_c: bool| {
             let rows = Strides { row: n as i64, col: 1 };

@@ -4,7 +4,7 @@ use super::super::parts::{self, grid, WorkItems};
 use crate::backend::cuda::convert::device_wide::starts;
 use crate::backend::cuda::convert::values::Slots;
 use crate::backend::cuda::convert::{bits_of_values, origins_address, Origins};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer};
@@ -12,7 +12,6 @@ use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
 use crate::format::bcsr::{check_count, Rules, ROWS};
-use crate::memory::Context;
 use crate::types::{Address, DataType};
 
 kernel_kinds! { "format/bcsr" {
@@ -93,11 +92,11 @@ impl Source<'_> {
     }
 
     /// Cuts the row blocks into segments. Blocks.
-    pub(super) fn cut(&self, cx: &Context, device: &Device) -> Result<Cut> {
+    pub(super) fn cut(&self, cx: &DeviceCall<'_>) -> Result<Cut> {
         let (rows, row_blocks) = (self.rows, self.row_blocks());
         let before = DeviceBuffer::<i64>::zeroed(cx, row_blocks as usize + 1)?;
         if rows.nnz > 0 {
-            let kernel = SEGMENTS.load(device, (rows.widths(),))?;
+            let kernel = SEGMENTS.load(cx.device, (rows.widths(),))?;
             // SAFETY: there are rows + 1 offsets of the type, one number per row block, and one more.
             unsafe {
                 launch!(kernel, grid(row_blocks + 1, THREADS, "smat")?, THREADS, 0, cx.stream;
@@ -110,11 +109,11 @@ impl Source<'_> {
     }
 
     /// Counts the blocks of so many columns. Blocks.
-    pub(super) fn count(&self, cx: &Context, device: &Device, cut: &Cut, width: usize) -> Result<Counted> {
+    pub(super) fn count(&self, cx: &DeviceCall<'_>, cut: &Cut, width: usize) -> Result<Counted> {
         let (rows, segments) = (self.rows, cut.segments());
         let counts = DeviceBuffer::<i64>::zeroed(cx, cut.count as usize + 1)?;
         if rows.nnz > 0 {
-            let kernel = COUNT.load(device, (rows.widths(),))?;
+            let kernel = COUNT.load(cx.device, (rows.widths(),))?;
             let shift = width.trailing_zeros() as i32;
             // SAFETY: there are rows + 1 offsets and nnz columns of these types, one number per segment, and
             // one more.
@@ -132,8 +131,7 @@ impl Source<'_> {
 impl Arrays {
     /// Makes the layout; `counted` must be for blocks of the rules' width. Blocks.
     pub(super) fn build(
-        cx: &Context,
-        device: &Device,
+        cx: &DeviceCall<'_>,
         source: Source<'_>,
         cut: &Cut,
         counted: Counted,
@@ -148,22 +146,22 @@ impl Arrays {
         let limit = rules.limit(blocks, row_blocks as usize);
         let first = DeviceBuffer::<i64>::zeroed(cx, row_blocks as usize + 1)?;
         if rows.nnz > 0 {
-            let kernel = device.modules().kernel(CONVERT, "bcsr_starts")?;
+            let kernel = cx.device.modules().kernel(CONVERT, "bcsr_starts")?;
             // SAFETY: there is one number per segment and per row block, and one more of each.
             unsafe {
                 launch!(kernel, grid(row_blocks + 1, THREADS, "smat")?, THREADS, 0, cx.stream;
                     segments, starts.address(), first.address())?;
             }
         }
-        let work = parts::schedule(cx, device, &first, row_blocks, blocks as i64, limit)?;
+        let work = parts::schedule(cx, &first, row_blocks, blocks as i64, limit)?;
         let columns = DeviceBuffer::<u32>::new(cx, blocks)?;
         let bytes = blocks.saturating_mul(rules.places()).saturating_mul(size);
         let values = DeviceBuffer::<u8>::zeroed(cx, bytes)?;
         let masks = DeviceBuffer::<u8>::new(cx, blocks.saturating_mul(rules.places() / 8))?;
-        let slots = Slots::new(cx, device, rows.nnz as usize, size, positions)?;
+        let slots = Slots::new(cx, rows.nnz as usize, size, positions)?;
         if rows.nnz > 0 {
             let (from, to) = (origins_address(positions), Slots::address(slots.as_ref()));
-            let fill = FILL.load(device, (bits_of_values(value_type)?, rows.widths()))?;
+            let fill = FILL.load(cx.device, (bits_of_values(value_type)?, rows.widths()))?;
             // SAFETY: as above, with nnz values of the type; the sums say where each segment's blocks go.
             unsafe {
                 launch!(fill, grid(cut.count, WARPS, "smat")?, THREADS, 0, cx.stream;

@@ -4,23 +4,16 @@
 use half::{bf16, f16};
 
 use super::*;
-use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::convert::testing::{all, context_of_device, Uploaded, WIDTHS};
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::spmm::testing::{run_product, OnDevice, Placement};
 use crate::format::bcsr::tests::{all_rules, build as build_on_host, scattered};
 use crate::format::bcsr::Rules;
 use crate::format::testing::TestMatrix;
-use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::{Workspace, COUNTER_BYTES};
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F64};
-use crate::types::{ComputeType, DataType, Element, IndexBase, IndexType, Operation};
+use crate::types::{ComputeType, DataType, Element, IndexType};
 use testkit::sequence;
-
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
-
-fn all<T: bytemuck::Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
-    buffer.read(0, buffer.len()).unwrap()
-}
 
 /// Calls `f` with all rules for values of so many bytes, with rows in their own order and in another.
 fn for_all_rules(bytes: usize, rows: usize, mut f: impl FnMut(Rules, Option<&[u32]>)) {
@@ -33,40 +26,26 @@ fn for_all_rules(bytes: usize, rows: usize, mut f: impl FnMut(Rules, Option<&[u3
 
 /// Asserts that the device makes the same arrays as the CPU.
 fn same<V: Element + PartialEq>(
-    cx: &Context,
-    device: &Device,
+    cx: &DeviceCall<'_>,
     matrix: &TestMatrix,
     widths: (IndexType, IndexType),
     value: impl Fn(usize) -> V,
 ) {
     let values: Vec<V> = (0..matrix.values.len()).map(value).collect();
-    let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
-    let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
-    let uploaded = DeviceBuffer::from_slice(cx, &values).unwrap();
-    let rows = Rows {
-        offsets: offsets.address(),
-        indices: indices.address(),
-        values: uploaded.address(),
-        offset_type: widths.0,
-        index_type: widths.1,
-        base: matrix.base,
-        rows: matrix.offsets.len() as i64 - 1,
-        cols: matrix.cols as i64,
-        nnz: values.len() as i64,
-    };
+    let Uploaded { rows, values, .. } = &Uploaded::of(cx, matrix, widths, values);
     for_all_rules(size_of::<V>(), rows.rows as usize, |rules, order| {
         let what = format!("{rules:?} {widths:?} {}", order.is_some());
-        let expected = build_on_host(matrix, &values, rules, order);
+        let expected = build_on_host(matrix, values, rules, order);
         for keep in [false, true] {
             let source = Source {
-                rows: &rows,
+                rows,
                 value_type: V::TYPE,
                 order: order.map(|order| DeviceBuffer::from_slice(cx, order).unwrap()),
                 positions: keep.then_some(None),
             };
-            let cut = source.cut(cx, device).unwrap();
-            let counted = source.count(cx, device, &cut, rules.width).unwrap();
-            let found = Arrays::build(cx, device, source, &cut, counted, rules).unwrap();
+            let cut = source.cut(cx).unwrap();
+            let counted = source.count(cx, &cut, rules.width).unwrap();
+            let found = Arrays::build(cx, source, &cut, counted, rules).unwrap();
             assert_eq!(all(&found.work.items), expected.items[..], "{what}");
             assert_eq!(all(&found.work.parts), expected.parts[..], "{what}");
             assert_eq!(all(&found.columns), expected.columns[..], "{what}");
@@ -92,7 +71,7 @@ fn sample(base: i64, rows: usize, cols: usize) -> TestMatrix {
 #[test]
 fn the_device_makes_what_the_cpu_makes() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for widths in WIDTHS {
         for base in [0, 1] {
             let mut matrices = vec![];
@@ -104,9 +83,9 @@ fn the_device_makes_what_the_cpu_makes() {
             matrices.push(TestMatrix::new(base, 200_000, &lengths, |row, entry| row + entry * 17));
             for matrix in &matrices {
                 let number = |at: usize| (at % 97) as f64 / 64.0 - 0.7;
-                same(&cx, &device, matrix, widths, |at| f16::from_f64(number(at)));
-                same(&cx, &device, matrix, widths, |at| number(at) as f32);
-                same(&cx, &device, matrix, widths, number);
+                same(cx, matrix, widths, |at| f16::from_f64(number(at)));
+                same(cx, matrix, widths, |at| number(at) as f32);
+                same(cx, matrix, widths, number);
             }
         }
     }
@@ -201,24 +180,10 @@ const PLAIN: SmatTestProduct = SmatTestProduct {
 
 const TYPES: [Types; 6] = [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES, Tf32::TYPES, F64::TYPES];
 
-fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
-    match order {
-        Order::Row => row * ld + col,
-        Order::Col => row + col * ld,
-    }
-}
-
 impl SmatTestProduct {
     /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
     /// precision.
-    fn check(
-        &self,
-        cx: &Context,
-        device: &Arc<Device>,
-        matrix: &TestMatrix,
-        rules: Rules,
-        row_order: Option<&[u32]>,
-    ) {
+    fn check(&self, cx: &DeviceCall<'_>, matrix: &TestMatrix, rules: Rules, row_order: Option<&[u32]>) {
         let what = format!("{self:?} {rules:?} {}", row_order.is_some());
         let &SmatTestProduct { types, n, orders, shift, pad, alpha, beta, special, updated, clustered } =
             self;
@@ -231,98 +196,44 @@ impl SmatTestProduct {
         };
         let count = matrix.values.len();
         let values = Numbers::new(types.a, (0..count).map(|_| number()));
-        let ld = |order: Order, rows: usize| if order == Order::Row { n } else { rows }.max(1) + pad;
-        let extent =
-            |order: Order, rows: usize| shift + ld(order, rows) * if order == Order::Row { rows } else { n };
-        let mut b = Numbers::new(types.x, (0..extent(orders.0, cols)).map(|_| number()));
+        let placement = Placement { n, shift, pad };
+        let mut b = Numbers::new(types.x, (0..placement.extent(orders.0, cols)).map(|_| number()));
         if special {
             for (at, value) in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY].into_iter().enumerate() {
                 let column = matrix.indices[count * (at + 1) / 5] - matrix.base;
-                b.set(shift + index(orders.0, ld(orders.0, cols), column as usize, at * 7 % n), value);
+                b.set(placement.at(orders.0, cols, (column as usize, at * 7 % n)), value);
             }
         }
         // If beta is 0, C must not be read.
         let old = Numbers::new(
             types.y,
-            (0..extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }),
+            (0..placement.extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }),
         );
 
-        let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
-        let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
-        let device_values = DeviceBuffer::from_slice(cx, &values.bytes).unwrap();
-        let zeros = DeviceBuffer::<u8>::zeroed(cx, values.bytes.len()).unwrap();
-        let device_b = DeviceBuffer::from_slice(cx, &b.bytes).unwrap();
-        let a = Compressed {
-            major: rows as i64,
-            minor: cols as i64,
-            nnz: count as i64,
-            offsets: offsets.address(),
-            indices: indices.address(),
-            values: if updated { zeros.address() } else { device_values.address() },
-            offset_type: IndexType::I64,
-            index_type: IndexType::I64,
-            base: if matrix.base == 0 { IndexBase::Zero } else { IndexBase::One },
-            value_type: types.a,
-        };
-        let problem = SpmmProblem {
-            op: Operation::NonTranspose,
-            op_b: Operation::NonTranspose,
-            a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true, temporary: false },
-            b_order: orders.0,
-            c_order: orders.1,
-            n_hint: n as i64,
-            types,
-            value_updates: updated,
-            ieee: false,
-        };
+        let stored = OnDevice::new(cx, matrix, (types.a, &values.bytes), updated);
+        let problem = SpmmProblem { value_updates: updated, ..stored.problem(types, orders, n) };
         let source = Source {
-            rows: &Rows::of(&a),
+            rows: &Rows::of(stored.csr()),
             value_type: types.a,
             order: row_order.map(|order| DeviceBuffer::from_slice(cx, order).unwrap()),
             positions: updated.then_some(None),
         };
-        let cut = source.cut(cx, device).unwrap();
-        let counted = source.count(cx, device, &cut, rules.width).unwrap();
-        let arrays = Arrays::build(cx, device, source, &cut, counted, rules).unwrap();
-        let mut executor = SmatSpmm::new(device, &problem, arrays).unwrap();
+        let cut = source.cut(cx).unwrap();
+        let counted = source.count(cx, &cut, rules.width).unwrap();
+        let arrays = Arrays::build(cx, source, &cut, counted, rules).unwrap();
+        let mut executor = SmatSpmm::new(cx.device, &problem, arrays).unwrap();
         if clustered {
-            let analysis = Analysis { cx, device, problem: &problem, shared: &SharedResults::new(device) };
+            let analysis = Analysis { cx, problem: &problem, shared: &SharedResults::new(cx.device) };
             executor = build_from(&analysis, (&Clusters::IfFaster, None)).unwrap();
             assert!(executor.details().ends_with("rows clustered"), "{what}: {}", executor.details());
         }
         if updated {
-            executor.update_values(cx, device_values.address()).unwrap();
+            executor.update_values(cx, stored.values()).unwrap();
         }
 
-        let bytes = executor.workspace_bytes(n);
-        let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
-        let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
-        let workspace_of = Workspace { address: workspace.address(), bytes };
-        let cx = Context { workspace: workspace_of, counters: counters.address(), ..cx.clone() };
-        let dense = |address: Address, rows: usize, order: Order, value_type: DataType| DenseMatrix {
-            rows: rows as i64,
-            cols: n as i64,
-            ld: ld(order, rows) as i64,
-            values: address.offset(shift * value_type.size()),
-            value_type,
-            order,
-            writable: true,
-        };
-        let (alphas, betas) = ((alpha, alpha as f32), (beta, beta as f32));
-        let scalar = |pair: &(f64, f32)| match types.compute {
-            ComputeType::R64F => Address::new(&raw const pair.0),
-            _ => Address::new(&raw const pair.1),
-        };
-        let run = || -> Numbers {
-            let out = DeviceBuffer::from_slice(&cx, &old.bytes).unwrap();
-            let b = dense(device_b.address(), cols, orders.0, types.x);
-            let c = dense(out.address(), rows, orders.1, types.y);
-            executor.execute(&cx, scalar(&alphas), &b, scalar(&betas), &c).unwrap();
-            Numbers { value_type: types.y, bytes: all(&out) }
-        };
-        let found = run();
-        assert_eq!(found.bytes, run().bytes, "{what}");
-        assert!(all(&counters).iter().all(|&byte| byte == 0), "{what}");
+        let (on, given) = ((cx, &executor as &dyn SpmmExecutor, &problem), [&b.bytes[..], &old.bytes]);
+        let bytes = run_product(on, placement, (alpha, beta), given, (true, &what));
+        let found = Numbers { value_type: types.y, bytes };
 
         let eps = if types.compute == ComputeType::R64F { f64::EPSILON } else { f64::from(f32::EPSILON) };
         let (store, factor) = roundings(types);
@@ -333,12 +244,12 @@ impl SmatTestProduct {
             for col in 0..n {
                 let (mut sum, mut absolute) = (0.0, 0.0);
                 for at in pattern.range(row) {
-                    let from = shift + index(orders.0, ld(orders.0, cols), pattern.index(at), col);
+                    let from = placement.at(orders.0, cols, (pattern.index(at), col));
                     let term = values.get(at) * b.get(from);
                     sum += term;
                     absolute += term.abs();
                 }
-                let at = shift + index(orders.1, ld(orders.1, rows), row, col);
+                let at = placement.at(orders.1, rows, (row, col));
                 let got = found.get(at);
                 expected[at * size..(at + 1) * size]
                     .copy_from_slice(&found.bytes[at * size..(at + 1) * size]);
@@ -363,10 +274,10 @@ impl SmatTestProduct {
 
 fn check_all(matrix: &TestMatrix, products: &[SmatTestProduct]) {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for product in products {
         for_all_rules(product.types.a.size(), matrix.offsets.len() - 1, |rules, order| {
-            product.check(&cx, &device, matrix, rules, order);
+            product.check(cx, matrix, rules, order);
         });
     }
 }
@@ -454,7 +365,7 @@ fn new_values_take_the_places_of_old_ones() {
 #[test]
 fn rows_that_are_alike_are_put_together() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     // 40 families of 16 rows with common columns, whose rows alternate. B has so many columns that blocks
     // take most of the time.
     let matrix = TestMatrix::new(0, 4000, &[6; 640], |row, entry| row % 40 * 97 + entry * 8);
@@ -462,7 +373,7 @@ fn rows_that_are_alike_are_put_together() {
         let product =
             SmatTestProduct { clustered: true, orders: (Order::Row, c), n: 1500, beta: 0.5, ..PLAIN };
         for product in of_types([product, SmatTestProduct { updated: true, ..product }]) {
-            product.check(&cx, &device, &matrix, select::rules(2, 8), None);
+            product.check(cx, &matrix, select::rules(2, 8), None);
         }
     }
 }

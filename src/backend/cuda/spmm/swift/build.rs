@@ -7,7 +7,7 @@ use crate::backend::cuda::check::{self, blocks};
 use crate::backend::cuda::convert::device_wide::{sorted, Narrow};
 use crate::backend::cuda::convert::values::Slots;
 use crate::backend::cuda::convert::{bits_of, bits_of_values, origins_address, Origins};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::layouts::{kernel_structs, same_elements};
 use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer};
@@ -47,15 +47,14 @@ pub(super) struct Sorted<'a> {
 
 /// Calls `f` with the columns of op(A). Blocks.
 pub(super) fn with_columns<R>(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     problem: &SpmmProblem,
     f: impl FnOnce(&Sorted<'_>) -> Result<R>,
 ) -> Result<R> {
     let (a, op) = (&problem.a, problem.op.flipped());
-    let report = check::inspect(cx, device, a, op, "A")?;
+    let report = check::inspect(cx, a, op, "A")?;
     let updates = problem.value_updates;
-    let (operand, stats) = Operand::inspected(cx, device, a, op, Source::Canonical, updates, &report)?;
+    let (operand, stats) = Operand::inspected(cx, a, op, Source::Canonical, updates, &report)?;
     let positions = operand.origins(updates);
     f(&Sorted { columns: operand.rows(), value_type: problem.types.a, longest: stats.max, positions })
 }
@@ -82,8 +81,8 @@ impl Sorted<'_> {
         Columns { offsets, indices, count: rows, nnz }
     }
 
-    fn slots(&self, cx: &Context, device: &Device) -> Result<Option<Slots>> {
-        Slots::new(cx, device, self.columns.nnz as usize, self.value_type.size(), self.positions)
+    fn slots(&self, cx: &DeviceCall<'_>) -> Result<Option<Slots>> {
+        Slots::new(cx, self.columns.nnz as usize, self.value_type.size(), self.positions)
     }
 
     fn slots_parameter(&self, slots: &Option<Slots>) -> SlotsAt {
@@ -114,17 +113,21 @@ pub(super) struct BlockArrays {
 
 impl BlockArrays {
     /// Makes the layout. Blocks.
-    pub(super) fn build(cx: &Context, device: &Device, a: &Sorted<'_>) -> Result<Self> {
+    pub(super) fn build(cx: &DeviceCall<'_>, a: &Sorted<'_>) -> Result<Self> {
         let Rows { offsets, rows: cols, cols: rows, nnz, values, .. } = a.columns;
         swift::check_counts(rows as usize, cols as usize, a.longest as usize)?;
-        let (lengths, order) =
-            sorted::<Narrow>(cx, cols as usize, bits_of(a.longest + 1), |keys, numbers| {
-                let kernel = device.modules().kernel(CONVERT, "swift_lengths")?;
+        let (lengths, order) = sorted::<Narrow>(
+            cx,
+            cols as usize,
+            bits_of(a.longest + 1),
+            |keys, numbers| {
+                let kernel = cx.device.modules().kernel(CONVERT, "swift_lengths")?;
                 // SAFETY: there is one more offset than columns, and a key and a number for each column.
                 unsafe {
-                    launch!(kernel, blocks(device, cols), THREADS, 0, cx.stream; offsets, cols, keys, numbers)
+                    launch!(kernel, blocks(cx.device, cols), THREADS, 0, cx.stream; offsets, cols, keys, numbers)
                 }
-            })?;
+            },
+        )?;
         // The sets are few, and each depends on the one before, so the host makes them, in memory of its own.
         let host = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
         let outline = Outline::new(&host, &lengths.read(0, cols as usize)?)?;
@@ -138,11 +141,11 @@ impl BlockArrays {
         let all_rows = DeviceBuffer::<u32>::new(cx, nnz as usize)?;
         let positions = DeviceBuffer::<u8>::new(cx, regular)?;
         let segment_offsets = DeviceBuffer::<i16>::new(cx, regular)?;
-        let slots = a.slots(cx, device)?;
+        let slots = a.slots(cx)?;
         let segments = DeviceBuffer::<u64>::zeroed(cx, 1)?;
         let note = a.slots_parameter(&slots);
         let (block_count, set_count) = (outline.blocks as i64, outline.sets.len() as i64);
-        let fill = FILL.load(device, (bits_of_values(a.value_type)?,))?;
+        let fill = FILL.load(cx.device, (bits_of_values(a.value_type)?,))?;
         // SAFETY: the columns are sorted and have nnz values; the outline says how many blocks they have.
         unsafe {
             launch!(fill, grid(outline.groups() as i64, 1, "swift")?, THREADS, 0, cx.stream;
@@ -150,12 +153,12 @@ impl BlockArrays {
                 columns.address(), stored.address(), all_rows.address(), positions.address(),
                 segment_offsets.address(), segments.address(), note)?;
         }
-        let rest = IRREGULAR.load(device, (bits_of_values(a.value_type)?,))?;
+        let rest = IRREGULAR.load(cx.device, (bits_of_values(a.value_type)?,))?;
         let (run_count, regular) = (outline.runs.len() as i64, regular as i64);
         if irregular > 0 {
             // SAFETY: as above; the runs have all entries that are not regular.
             unsafe {
-                launch!(rest, blocks(device, irregular as i64), THREADS, 0, cx.stream;
+                launch!(rest, blocks(cx.device, irregular as i64), THREADS, 0, cx.stream;
                     a.parameter(), values, order.address(), runs.address(), run_count, regular,
                     irregular as i64, stored.address(), all_rows.address(), note)?;
             }
@@ -192,36 +195,36 @@ pub(super) struct BandArrays {
 
 impl BandArrays {
     /// Makes the layout. Blocks.
-    pub(super) fn build(cx: &Context, device: &Device, a: &Sorted<'_>) -> Result<Self> {
+    pub(super) fn build(cx: &DeviceCall<'_>, a: &Sorted<'_>) -> Result<Self> {
         let Rows { indices, cols: row_count, nnz, values, .. } = a.columns;
         bands::check_count(nnz as usize)?;
         let band_count = (row_count as u64).div_ceil(ROWS as u64) as i64;
         let (keys, numbers) = sorted::<Narrow>(cx, nnz as usize, bits_of(band_count), |keys, numbers| {
-            let kernel = device.modules().kernel(CONVERT, "swift_band_keys")?;
+            let kernel = cx.device.modules().kernel(CONVERT, "swift_band_keys")?;
             // SAFETY: there are nnz rows of op(A), and a key and a number for each.
             unsafe {
-                launch!(kernel, blocks(device, nnz), THREADS, 0, cx.stream; indices, nnz, keys, numbers)
+                launch!(kernel, blocks(cx.device, nnz), THREADS, 0, cx.stream; indices, nnz, keys, numbers)
             }
         })?;
         let first = DeviceBuffer::<i64>::new(cx, band_count as usize + 1)?;
-        let starts = device.modules().kernel(CONVERT, "swift_band_starts")?;
+        let starts = cx.device.modules().kernel(CONVERT, "swift_band_starts")?;
         // SAFETY: the nnz keys are sorted; there is one number per band, and one more.
         unsafe {
-            launch!(starts, blocks(device, band_count + 1), THREADS, 0, cx.stream;
+            launch!(starts, blocks(cx.device, band_count + 1), THREADS, 0, cx.stream;
                 keys.address(), nnz, band_count, first.address())?;
         }
         drop(keys);
         let limit = bands::limit(nnz as usize);
-        let work = parts::schedule(cx, device, &first, band_count, nnz, limit)?;
+        let work = parts::schedule(cx, &first, band_count, nnz, limit)?;
         let columns = DeviceBuffer::<u32>::new(cx, nnz as usize)?;
         let rows = DeviceBuffer::<u8>::new(cx, nnz as usize)?;
         let stored = a.values(cx)?;
-        let slots = a.slots(cx, device)?;
-        let fill = BANDS.load(device, (bits_of_values(a.value_type)?,))?;
+        let slots = a.slots(cx)?;
+        let fill = BANDS.load(cx.device, (bits_of_values(a.value_type)?,))?;
         let note = a.slots_parameter(&slots);
         // SAFETY: the columns are sorted and have nnz values, and there are the numbers of their entries.
         unsafe {
-            launch!(fill, blocks(device, nnz), THREADS, 0, cx.stream;
+            launch!(fill, blocks(cx.device, nnz), THREADS, 0, cx.stream;
                 a.parameter(), values, numbers.address(), columns.address(), stored.address(), rows.address(),
                 note)?;
         }

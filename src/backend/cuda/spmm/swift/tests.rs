@@ -5,8 +5,9 @@ use super::super::testing::{self, check_types, sample, TestProduct};
 use super::build::Sorted;
 use super::*;
 use crate::algorithm::Algorithm;
-use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::cuda::convert::testing::{all, context_of_device};
 use crate::backend::cuda::convert::Positions;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::Rows;
 use crate::format::sell::Origin;
@@ -28,12 +29,8 @@ fn check_all(matrix: &TestMatrix, products: impl IntoIterator<Item = TestProduct
     check_types(matrix, &TYPES, products.into_iter().flat_map(of_both));
 }
 
-fn all<T: bytemuck::Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
-    buffer.read(0, buffer.len()).unwrap()
-}
-
 /// Asserts that the device makes the same arrays as the CPU. Rows of `matrix` are columns of op(A).
-fn same<V: Element + PartialEq>(cx: &Context, device: &Device, matrix: &TestMatrix, value: fn(f64) -> V) {
+fn same<V: Element + PartialEq>(cx: &DeviceCall<'_>, matrix: &TestMatrix, value: fn(f64) -> V) {
     let values: Vec<V> = matrix.values.iter().map(|&v| value(v)).collect();
     let offsets: Vec<i64> = matrix.offsets.iter().map(|&at| at - matrix.base).collect();
     let indices: Vec<i32> = matrix.indices.iter().map(|&at| (at - matrix.base) as i32).collect();
@@ -62,7 +59,7 @@ fn same<V: Element + PartialEq>(cx: &Context, device: &Device, matrix: &TestMatr
     ] {
         let sorted = Sorted { columns, value_type: V::TYPE, longest, positions };
         let expected = Swift::build(&allocator(), &matrix.pattern(), &values, origin).unwrap();
-        let found = BlockArrays::build(cx, device, &sorted).unwrap();
+        let found = BlockArrays::build(cx, &sorted).unwrap();
         assert_eq!(all(&found.order), expected.order[..]);
         assert_eq!(all(&found.columns), expected.columns[..]);
         assert_eq!(all(&found.rows), expected.rows[..]);
@@ -77,7 +74,7 @@ fn same<V: Element + PartialEq>(cx: &Context, device: &Device, matrix: &TestMatr
         assert_eq!(found.details, expected.details());
 
         let expected = HostBands::build(&allocator(), &matrix.pattern(), &values, origin).unwrap();
-        let found = BandArrays::build(cx, device, &sorted).unwrap();
+        let found = BandArrays::build(cx, &sorted).unwrap();
         assert_eq!(all(&found.work.items), expected.items[..]);
         assert_eq!(all(&found.work.parts), expected.parts[..]);
         assert_eq!(found.work.cut, expected.parts.last().map_or(0, |part| i64::from(part.counter) + 1));
@@ -94,11 +91,11 @@ fn same<V: Element + PartialEq>(cx: &Context, device: &Device, matrix: &TestMatr
 #[test]
 fn the_device_makes_what_the_cpu_makes() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let long = TestMatrix::new(0, 40, &[40; 300], |_, entry| entry);
     for matrix in shapes().iter().chain([&long]) {
-        same(&cx, &device, matrix, |v| v as f32);
-        same(&cx, &device, matrix, |v| v);
+        same(cx, matrix, |v| v as f32);
+        same(cx, matrix, |v| v);
     }
 }
 

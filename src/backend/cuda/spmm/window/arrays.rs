@@ -1,15 +1,13 @@
 //! Builder of windows on the device, bit-identical to [`crate::format::window::WindowLayout::build`], with
 //! either kind of tiles ([`Tiles`]).
 
-use std::sync::Arc;
-
 use bytemuck::Pod;
 
 use super::number::{windows_of, Numbering};
 use super::Form;
 use crate::backend::cuda::convert::values::Slots;
 use crate::backend::cuda::convert::{origins_address, Origins};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::Parameter;
 use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer, Fill};
 use crate::backend::cuda::operand::Rows;
@@ -56,8 +54,7 @@ pub(in crate::backend::cuda::spmm) trait Tiles:
     /// the user's array (or NULL) and slots (or NULL). `sizes`: rows of a window, and bytes of a value.
     fn fill(
         &self,
-        cx: &Context,
-        device: &Device,
+        cx: &DeviceCall<'_>,
         rows: &Rows,
         found: &Numbering,
         sizes: (usize, usize),
@@ -113,15 +110,14 @@ impl<T: Tiles> Arrays<T> {
     /// Makes the layout of rows that have been validated and are sorted, with values of `size` bytes. `origins`
     /// is given if values will be updated, with the positions of the user's values. Blocks.
     pub(super) fn build(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         rows: &Rows,
         size: usize,
         rules: Rules,
         origins: Origins<'_>,
     ) -> Result<Self> {
         T::check_entries(rows.nnz)?;
-        let slots = |nnz: i64| Slots::new(cx, device, nnz as usize, size, origins);
+        let slots = |nnz: i64| Slots::new(cx, nnz as usize, size, origins);
         let height = rules.height;
         if rows.rows == 0 || rows.nnz == 0 {
             // Every window has no blocks.
@@ -141,13 +137,13 @@ impl<T: Tiles> Arrays<T> {
             };
             return filled(cx, empty);
         }
-        let found = Numbering::new(cx, device, rows, T::NUMBERED, height, rules.most)?;
+        let found = Numbering::new(cx, rows, T::NUMBERED, height, rules.most)?;
         let columns = DeviceBuffer::<u32>::new(cx, found.blocks as usize * T::NUMBERED.block)?;
         let (tiles, values) = T::new(cx, &found, height, (rows.nnz as usize, size))?;
         let slots = slots(rows.nnz)?;
         let (from, to) = (origins_address(origins), Slots::address(slots.as_ref()));
         let arrays = [columns.address(), values.address(), from, to];
-        tiles.fill(cx, device, rows, &found, (height, size), arrays)?;
+        tiles.fill(cx, rows, &found, (height, size), arrays)?;
         let (row_count, nnz, distinct) = (rows.rows, rows.nnz, found.distinct);
         let work = found.work;
         filled(cx, Arrays { height, row_count, nnz, distinct, work, columns, tiles, values, slots })

@@ -4,7 +4,7 @@
 use super::arrays::{Arrays, Tiles};
 use super::number::{Numbering, FILL};
 use super::Form;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::{filled_members, DeviceBuffer};
@@ -65,7 +65,7 @@ impl Tiles for DenseTiles {
 
     fn rules(analysis: &Analysis<'_>, clusters: bool) -> Result<Rules> {
         let n = analysis.problem.n_hint.max(1) as usize;
-        let multiprocessors = analysis.device.properties().multiprocessors as usize;
+        let multiprocessors = analysis.cx.device.properties().multiprocessors as usize;
         Ok(select::rules(&analysis.window_counts(clusters, SHAPE)?, n, multiprocessors))
     }
 
@@ -97,14 +97,13 @@ impl Tiles for DenseTiles {
 
     fn fill(
         &self,
-        cx: &Context,
-        device: &Device,
+        cx: &DeviceCall<'_>,
         rows: &Rows,
         found: &Numbering,
         (height, _): (usize, usize),
         [columns, values, from, to]: [Address; 4],
     ) -> Result<()> {
-        let kernel = FILL.load(device, (rows.widths(),))?;
+        let kernel = FILL.load(cx.device, (rows.widths(),))?;
         let threads = select::threads_of(rows.nnz, found.windows);
         // SAFETY: the arrays have the lengths that the numbering says, with nnz 16-bit values.
         unsafe {

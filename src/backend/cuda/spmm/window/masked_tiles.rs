@@ -4,7 +4,7 @@
 use super::arrays::{Arrays, Tiles};
 use super::number::Numbering;
 use super::Form;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{blocks_of_grid, launch};
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::{self, filled_members, DeviceBuffer};
@@ -158,8 +158,7 @@ impl Tiles for MaskedTiles {
 
     fn fill(
         &self,
-        cx: &Context,
-        device: &Device,
+        cx: &DeviceCall<'_>,
         rows: &Rows,
         found: &Numbering,
         (height, size): (usize, usize),
@@ -167,7 +166,7 @@ impl Tiles for MaskedTiles {
     ) -> Result<()> {
         let (masks, starts) = (self.masks.address(), self.starts.address());
         let arrays = Filled { columns, masks, starts, values, from, slots };
-        let kernel = FILL.load(device, (8 * size, rows.widths()))?;
+        let kernel = FILL.load(cx.device, (8 * size, rows.widths()))?;
         // SAFETY: the arrays have the lengths that the numbering says, with nnz values of this size.
         unsafe {
             launch!(kernel, found.windows as u32, threads_for(rows.nnz / found.windows), 0, cx.stream;

@@ -1,10 +1,8 @@
 //! Numbering of the columns of windows on the device (kernels/format/window_ranks.cuh), and the numbers of
 //! blocks, tiles, pieces and items, which follow from it alone. It takes one wait and no sort.
 
-use std::sync::Arc;
-
 use crate::backend::cuda::convert::device_wide;
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::{blocks_of_grid, launch};
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::{DeviceBuffer, Readback};
@@ -14,7 +12,6 @@ use crate::backend::cuda::spmm::parts::WorkItems;
 use crate::error::Result;
 use crate::format::window::statistics::samples;
 use crate::format::window::{check_count, Counts, Item, WindowPart, WindowShape, HEIGHTS, MOST_CUT};
-use crate::memory::Context;
 use crate::select::spmm::window::{keys_at_once, threads_of};
 use crate::types::Address;
 
@@ -75,32 +72,21 @@ kernel_kinds! { "format/window" {
 } }
 
 /// Counts the pattern statistics by which heights are chosen, in rows that are sorted. Blocks.
-pub(crate) fn count_windows(
-    cx: &Context,
-    device: &Arc<Device>,
-    rows: &Rows,
-    shape: WindowShape,
-) -> Result<Counts> {
-    let mut words = Readback::take(cx, device)?;
-    enqueue_statistics(cx, device, rows, shape, words.at(0))?;
+pub(crate) fn count_windows(cx: &DeviceCall<'_>, rows: &Rows, shape: WindowShape) -> Result<Counts> {
+    let mut words = Readback::take(cx)?;
+    enqueue_statistics(cx, rows, shape, words.at(0))?;
     words.fetch(cx, STATISTICS_WORDS)?;
     Ok(counts(rows, words.wait(cx)?))
 }
 
 /// Enqueues the counting: one launch, which adds to words that must be zero.
-fn enqueue_statistics(
-    cx: &Context,
-    device: &Device,
-    rows: &Rows,
-    shape: WindowShape,
-    words: Address,
-) -> Result<()> {
+fn enqueue_statistics(cx: &DeviceCall<'_>, rows: &Rows, shape: WindowShape, words: Address) -> Result<()> {
     if rows.nnz == 0 {
         return Ok(());
     }
     let (windows, samples_log2) = samples(rows.rows as usize, rows.nnz as usize);
     let blocks = samples_log2.map_or(windows, |log2| 1 << log2) as u32;
-    let kernel = STATISTICS.load(device, (rows.widths(),))?;
+    let kernel = STATISTICS.load(cx.device, (rows.widths(),))?;
     let (shape, shared) = KernelShape::new(shape, HEIGHTS[3], rows.cols);
     // SAFETY: there are rows + 1 offsets and nnz columns of these types, and STATISTICS_WORDS words.
     unsafe {
@@ -161,8 +147,7 @@ impl Numbering {
     /// ([`crate::format::window::Rules::most`]). The rows must be sorted, with at least one entry and fewer
     /// than 2^32 entries. Blocks.
     pub(crate) fn new(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         rows: &Rows,
         shape: WindowShape,
         height: usize,
@@ -178,9 +163,9 @@ impl Numbering {
         let masks = DeviceBuffer::<u8>::new(cx, if has_masks { nnz / shape.block + each } else { 0 })?;
         let starts = DeviceBuffer::<i64>::new(cx, if has_masks { 2 * each } else { each })?;
         let before = DeviceBuffer::<i64>::new(cx, 3 * each)?;
-        let mut words = Readback::take(cx, device)?;
-        let kernel = RANKS.load(device, (rows.widths(),))?;
-        let kernel_of = |name: &str| device.modules().kernel(CONVERT, name);
+        let mut words = Readback::take(cx)?;
+        let kernel = RANKS.load(cx.device, (rows.widths(),))?;
+        let kernel_of = |name: &str| cx.device.modules().kernel(CONVERT, name);
         let (kernel_shape, shared) = KernelShape::new(shape, height, rows.cols);
         let (most, most_cut) = (most as i64, MOST_CUT as i64);
         // SAFETY: the arrays have these lengths; a window's masks begin at the number of entries before the

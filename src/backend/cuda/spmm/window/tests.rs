@@ -1,82 +1,42 @@
 //! Tests against the CPU's layout, bit for bit, and against sums in double precision. Skipped without a
 //! device.
 
-use bytemuck::Pod;
+use std::sync::Arc;
+
 use half::f16;
 
 use super::number::count_windows;
 use super::*;
-use crate::backend::cuda::convert::testing::{context_of_device, typed};
-use crate::backend::cuda::memory::DeviceBuffer;
-use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::convert::testing::{all, context_of_device, Uploaded, WIDTHS};
+use crate::backend::cuda::device::DeviceCall;
+use crate::backend::cuda::spmm::testing::{run_product, OnDevice, Placement};
 use crate::format::sell::Origin;
 use crate::format::testing::TestMatrix;
 use crate::format::window::tests::all_rules;
 use crate::format::window::SHAPE;
 use crate::format::Window;
-use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::{Allocator, HostMemory, Workspace, COUNTER_BYTES};
+use crate::memory::{Allocator, Context, HostMemory};
 use crate::select;
 use crate::support::{Bf16, Bf16F32, Combo, Types, F16, F16F32};
-use crate::types::{DataType, IndexBase, IndexType, Operation};
+use crate::types::IndexType;
 use testkit::sequence;
 
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
-
-/// A matrix on the device, with the bits of halves as values.
-struct Uploaded {
-    rows: Rows,
-    values: Vec<f16>,
-    _arrays: (DeviceBuffer<i64>, DeviceBuffer<i64>, DeviceBuffer<u16>),
+/// Copies a matrix with halves, whose bits are the values on the device.
+fn upload(cx: &Context, matrix: &TestMatrix, widths: (IndexType, IndexType)) -> (Uploaded<u16>, Vec<f16>) {
+    let values: Vec<_> =
+        (0..matrix.values.len()).map(|at| f16::from_f64((at % 97) as f64 / 64.0 - 0.7)).collect();
+    let bits = values.iter().map(|value| value.to_bits()).collect();
+    (Uploaded::of(cx, matrix, widths, bits), values)
 }
 
-impl Uploaded {
-    fn new(cx: &Context, matrix: &TestMatrix, widths: (IndexType, IndexType)) -> Self {
-        let values: Vec<_> =
-            (0..matrix.values.len()).map(|at| f16::from_f64((at % 97) as f64 / 64.0 - 0.7)).collect();
-        let bits: Vec<_> = values.iter().map(|value| value.to_bits()).collect();
-        let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
-        let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
-        let bits = DeviceBuffer::from_slice(cx, &bits).unwrap();
-        let rows = Rows {
-            offsets: offsets.address(),
-            indices: indices.address(),
-            values: bits.address(),
-            offset_type: widths.0,
-            index_type: widths.1,
-            base: matrix.base,
-            rows: matrix.offsets.len() as i64 - 1,
-            cols: matrix.cols as i64,
-            nnz: matrix.values.len() as i64,
-        };
-        Uploaded { rows, values, _arrays: (offsets, indices, bits) }
-    }
-
-    fn expected(&self, matrix: &TestMatrix, rules: Rules) -> Window<f16> {
-        let origin = Origin { keep: true, positions: None };
-        let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
-        Window::build(&allocator, &matrix.pattern(), &self.values, origin, |_| rules).unwrap()
-    }
-}
-
-fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
-    buffer.read(0, buffer.len()).unwrap()
-}
-
-fn same(
-    cx: &Context,
-    device: &Arc<Device>,
-    matrix: &TestMatrix,
-    rules: Rules,
-    widths: (IndexType, IndexType),
-) {
-    let uploaded = Uploaded::new(cx, matrix, widths);
-    let expected = uploaded.expected(matrix, rules);
+fn same(cx: &DeviceCall<'_>, matrix: &TestMatrix, rules: Rules, widths: (IndexType, IndexType)) {
+    let (uploaded, values) = upload(cx, matrix, widths);
+    let origin = Origin { keep: true, positions: None };
+    let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+    let expected = Window::build(&allocator, &matrix.pattern(), &values, origin, |_| rules).unwrap();
     for keep in [false, true] {
         let what = format!("{rules:?} {widths:?} {keep}");
-        let found =
-            Arrays::<DenseTiles>::build(cx, device, &uploaded.rows, 2, rules, keep.then_some(None)).unwrap();
+        let found = Arrays::<DenseTiles>::build(cx, &uploaded.rows, 2, rules, keep.then_some(None)).unwrap();
         assert_eq!(all(&found.columns), expected.columns[..], "{what}");
         assert_eq!(all(&found.tiles.tiles), expected.store.tiles[..], "{what}");
         assert_eq!(all(&found.work.items), expected.items[..], "{what}");
@@ -96,45 +56,49 @@ fn same(
 
 /// Makes a matrix with some long and some empty rows, columns shared by neighbours, and many repeated entries
 /// if there are few columns.
-fn sample(base: i64, rows: usize, cols: usize) -> TestMatrix {
+pub(super) fn sample(base: i64, rows: usize, cols: usize) -> TestMatrix {
     let mut next = sequence(rows as u64 + 1);
     let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
     TestMatrix::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
 }
 
-#[test]
-fn the_device_makes_what_the_cpu_makes() {
+/// Calls `same` with matrices that have all types of indices and bases, and with each of the rules.
+pub(super) fn for_samples(
+    rules: impl Fn() -> Vec<Rules>,
+    same: impl Fn(&DeviceCall<'_>, &TestMatrix, Rules, (IndexType, IndexType)),
+) {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for widths in WIDTHS {
         for base in [0, 1] {
+            let mut matrices = vec![];
             for rows in [0, 1, 7, 8, 17, 64, 65, 1000] {
-                for cols in [997, 40, 1 << 30] {
-                    let matrix = sample(base, rows, cols);
-                    for rules in all_rules() {
-                        same(&cx, &device, &matrix, rules, widths);
-                    }
-                }
+                matrices.extend([997, 40, 1 << 30].map(|cols| sample(base, rows, cols)));
             }
             let mut lengths = vec![3; 500];
             (lengths[130], lengths[300], lengths[301]) = (9000, 400, 300);
-            let matrix = TestMatrix::new(base, 200_000, &lengths, |row, entry| row + entry * 17);
-            for rules in all_rules() {
-                same(&cx, &device, &matrix, rules, widths);
+            matrices.push(TestMatrix::new(base, 200_000, &lengths, |row, entry| row + entry * 17));
+            for matrix in matrices {
+                rules().into_iter().for_each(|rules| same(cx, &matrix, rules, widths));
             }
         }
     }
 }
 
+#[test]
+fn the_device_makes_what_the_cpu_makes() {
+    for_samples(|| all_rules().collect(), same);
+}
+
 /// Runs all kernels on a case small enough for compute-sanitizer: each rule with some of the numbers of
 /// columns.
-fn small(check: impl Fn(&Context, &Arc<Device>, Rules, usize, (Order, Order))) {
+fn small(check: impl Fn(&DeviceCall<'_>, Rules, usize, (Order, Order))) {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for (at, rules) in all_rules().filter(|rules| rules.most < 100).enumerate() {
         for n in [[8, 33], [64, 130]][at % 2] {
             let orders = if n == 33 { (Order::Col, Order::Col) } else { (Order::Row, Order::Row) };
-            check(&cx, &device, rules, n, orders);
+            check(cx, rules, n, orders);
         }
     }
 }
@@ -142,24 +106,24 @@ fn small(check: impl Fn(&Context, &Arc<Device>, Rules, usize, (Order, Order))) {
 #[test]
 fn sanitizer_small_matrices() {
     let matrix = sample(1, 70, 150);
-    small(|cx, device, rules, n, orders| {
-        same(cx, device, &matrix, rules, WIDTHS[0]);
-        WindowTestProduct { n, orders, wide_c: n == 64, ..PLAIN }.check(cx, device, &matrix, rules);
+    small(|cx, rules, n, orders| {
+        same(cx, &matrix, rules, WIDTHS[0]);
+        WindowTestProduct { n, orders, wide_c: n == 64, ..PLAIN }.check(cx, &matrix, rules);
     });
 }
 
 #[test]
 fn sanitizer_infinities() {
     let matrix = sample(1, 70, 150);
-    small(|cx, device, rules, n, _| {
-        WindowTestProduct { n, special: true, beta: 0.5, ..PLAIN }.check(cx, device, &matrix, rules);
+    small(|cx, rules, n, _| {
+        WindowTestProduct { n, special: true, beta: 0.5, ..PLAIN }.check(cx, &matrix, rules);
     });
 }
 
 #[test]
 fn sanitizer_clusters() {
-    small(|cx, device, rules, n, orders| {
-        WindowTestProduct { n, orders, clustered: true, ..PLAIN }.check(cx, device, &families(0, 6), rules);
+    small(|cx, rules, n, orders| {
+        WindowTestProduct { n, orders, clustered: true, ..PLAIN }.check(cx, &families(0, 6), rules);
     });
 }
 
@@ -168,14 +132,14 @@ fn sanitizer_long_row() {
     let mut lengths = vec![2; 70];
     lengths[33] = 500;
     let long = TestMatrix::new(0, 300_000, &lengths, |row, entry| row + entry * 599);
-    small(|cx, device, rules, _, _| same(cx, device, &long, rules, WIDTHS[2]));
+    small(|cx, rules, _, _| same(cx, &long, rules, WIDTHS[2]));
 }
 
 /// Tests columns too far apart for two chunks of bits, some of them several times in a row.
 #[test]
 fn wide_rows_and_repeats() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut next = sequence(11);
     let lengths: Vec<usize> = (0..300).map(|_| next() % 3 * (next() % 40)).collect();
     let draws: Vec<usize> = (0..300 * 80).map(|_| next()).collect();
@@ -188,7 +152,7 @@ fn wide_rows_and_repeats() {
             };
             let matrix = TestMatrix::new(1, cols, &lengths, column);
             for rules in all_rules() {
-                same(&cx, &device, &matrix, rules, WIDTHS[2]);
+                same(cx, &matrix, rules, WIDTHS[2]);
             }
         }
     }
@@ -197,13 +161,13 @@ fn wide_rows_and_repeats() {
 #[test]
 fn the_device_counts_what_the_cpu_counts() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut lengths = vec![7; 200_000];
     lengths[3] = 1 << 17;
     let large = TestMatrix::new(0, 300_000, &lengths, |row, entry| (row + entry * entry) % 300_000);
     for matrix in [sample(0, 1000, 997), sample(1, 1000, 40), sample(0, 3000, 1 << 30), large] {
-        let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[1]);
-        let found = count_windows(&cx, &device, &uploaded.rows, SHAPE).unwrap();
+        let (uploaded, _) = upload(cx, &matrix, WIDTHS[1]);
+        let found = count_windows(cx, &uploaded.rows, SHAPE).unwrap();
         crate::format::window::tests::build(&matrix, |counts| {
             assert_eq!(*counts, found);
             select::spmm::window::rules_on_host(counts)
@@ -285,17 +249,10 @@ const PLAIN: WindowTestProduct = WindowTestProduct {
     updated: false,
 };
 
-fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
-    match order {
-        Order::Row => row * ld + col,
-        Order::Col => row + col * ld,
-    }
-}
-
 impl WindowTestProduct {
     /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
     /// precision.
-    fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &TestMatrix, rules: Rules) {
+    fn check(&self, cx: &DeviceCall<'_>, matrix: &TestMatrix, rules: Rules) {
         let what = format!("{self:?} {rules:?}");
         let &WindowTestProduct {
             half,
@@ -314,20 +271,18 @@ impl WindowTestProduct {
         let mut next = sequence(n as u64 + 5);
         let mut number = || (next() % 4001) as f64 / 1024.0 - 2.0;
         let values: Vec<_> = matrix.values.iter().map(|_| half.bits(number())).collect();
-        let ld = |order: Order, rows: usize| if order == Order::Row { n } else { rows }.max(1) + pad;
-        let extent =
-            |order: Order, rows: usize| shift + ld(order, rows) * if order == Order::Row { rows } else { n };
-        let mut b: Vec<_> = (0..extent(orders.0, cols)).map(|_| half.bits(number())).collect();
+        let placement = Placement { n, shift, pad };
+        let mut b: Vec<_> = (0..placement.extent(orders.0, cols)).map(|_| half.bits(number())).collect();
         if special {
             for (at, value) in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY].into_iter().enumerate() {
                 let column = matrix.indices[matrix.indices.len() * (at + 1) / 5] - matrix.base;
-                b[shift + index(orders.0, ld(orders.0, cols), column as usize, at * 7 % n)] =
-                    half.bits(value);
+                b[placement.at(orders.0, cols, (column as usize, at * 7 % n))] = half.bits(value);
             }
         }
         // If beta is 0, C must not be read.
-        let c: Vec<f64> =
-            (0..extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }).collect();
+        let c: Vec<f64> = (0..placement.extent(orders.1, rows))
+            .map(|_| if beta == 0.0 { f64::NAN } else { number() })
+            .collect();
         let c_bits: Vec<u32> =
             c.iter().map(|&c| if wide_c { (c as f32).to_bits() } else { u32::from(half.bits(c)) }).collect();
         let old = |at: usize| {
@@ -338,74 +293,25 @@ impl WindowTestProduct {
             }
         };
 
-        let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
-        let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
-        let device_values = DeviceBuffer::from_slice(cx, &values).unwrap();
-        let zeros = DeviceBuffer::<u16>::zeroed(cx, values.len()).unwrap();
-        let device_b = DeviceBuffer::from_slice(cx, &b).unwrap();
-        let base = if matrix.base == 0 { IndexBase::Zero } else { IndexBase::One };
         let types = half.types(wide_c);
-        let a = Compressed {
-            major: rows as i64,
-            minor: cols as i64,
-            nnz: values.len() as i64,
-            offsets: offsets.address(),
-            indices: indices.address(),
-            values: if updated { zeros.address() } else { device_values.address() },
-            offset_type: IndexType::I64,
-            index_type: IndexType::I64,
-            base,
-            value_type: types.a,
-        };
-        let problem = SpmmProblem {
-            op: Operation::NonTranspose,
-            op_b: Operation::NonTranspose,
-            a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true, temporary: false },
-            b_order: orders.0,
-            c_order: orders.1,
-            n_hint: n as i64,
-            types,
-            // Clustered rows are tested both with kept slots and without.
-            value_updates: updated && n > 30,
-            ieee: false,
-        };
-        let analysis = Analysis { cx, device, problem: &problem, shared: &SharedResults::new(device) };
+        let stored = OnDevice::new(cx, matrix, (types.a, bytemuck::cast_slice(&values)), updated);
+        // Clustered rows are tested both with kept slots and without.
+        let value_updates = updated && n > 30;
+        let problem = SpmmProblem { value_updates, ..stored.problem(types, orders, n) };
+        let analysis = Analysis { cx, problem: &problem, shared: &SharedResults::new(cx.device) };
         let mut executor = WindowSpmm::<DenseTiles>::new(&analysis, clustered, rules).unwrap();
         assert_eq!(executor.details().contains("in clusters"), clustered, "{what}");
         if updated {
-            executor.update_values(cx, device_values.address()).unwrap();
+            executor.update_values(cx, stored.values()).unwrap();
         }
 
-        let bytes = executor.workspace_bytes(n);
-        let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
-        let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
-        let workspace_of = Workspace { address: workspace.address(), bytes };
-        let cx = Context { workspace: workspace_of, counters: counters.address(), ..cx.clone() };
         let size = types.y.size();
-        let dense = |address: Address, rows: usize, order: Order, value_type: DataType| DenseMatrix {
-            rows: rows as i64,
-            cols: n as i64,
-            ld: ld(order, rows) as i64,
-            values: address.offset(shift * value_type.size()),
-            value_type,
-            order,
-            writable: true,
-        };
-        let run = || -> Vec<u32> {
-            let raw: Vec<u8> = c_bits.iter().flat_map(|bits| bits.to_le_bytes()[..size].to_vec()).collect();
-            let out = DeviceBuffer::from_slice(&cx, &raw).unwrap();
-            let b = dense(device_b.address(), cols, orders.0, types.x);
-            let c = dense(out.address(), rows, orders.1, types.y);
-            executor
-                .execute(&cx, Address::new(&raw const alpha), &b, Address::new(&raw const beta), &c)
-                .unwrap();
-            let found = all(&out);
-            let bits = |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u32::from(byte));
-            found.chunks_exact(size).map(bits).collect()
-        };
-        let found = run();
-        assert_eq!(found, run(), "{what}");
-        assert!(all(&counters).iter().all(|&byte| byte == 0), "{what}");
+        let raw: Vec<u8> = c_bits.iter().flat_map(|bits| bits.to_le_bytes()[..size].to_vec()).collect();
+        let on = (cx, &executor as &dyn SpmmExecutor, &problem);
+        let (scalars, given) = ((alpha.into(), beta.into()), [bytemuck::cast_slice(&b), &raw[..]]);
+        let found = run_product(on, placement, scalars, given, (true, &what));
+        let bits = |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u32::from(byte));
+        let found: Vec<u32> = found.chunks_exact(size).map(bits).collect();
 
         let mut written = vec![false; found.len()];
         let pattern = matrix.pattern();
@@ -413,12 +319,12 @@ impl WindowTestProduct {
             for col in 0..n {
                 let (mut sum, mut absolute) = (0.0, 0.0);
                 for at in pattern.range(row) {
-                    let b = b[shift + index(orders.0, ld(orders.0, cols), pattern.index(at), col)];
+                    let b = b[placement.at(orders.0, cols, (pattern.index(at), col))];
                     let term = half.value(values[at]) * half.value(b);
                     sum += term;
                     absolute += term.abs();
                 }
-                let at = shift + index(orders.1, ld(orders.1, rows), row, col);
+                let at = placement.at(orders.1, rows, (row, col));
                 written[at] = true;
                 let before = if beta == 0.0 { 0.0 } else { f64::from(beta) * old(at) };
                 let exact = if alpha == 0.0 { before } else { f64::from(alpha) * sum + before };
@@ -447,10 +353,10 @@ impl WindowTestProduct {
 
 fn for_all_rules(matrix: &TestMatrix, products: &[WindowTestProduct]) {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for rules in all_rules() {
         for product in products {
-            product.check(&cx, &device, matrix, rules);
+            product.check(cx, matrix, rules);
         }
     }
 }

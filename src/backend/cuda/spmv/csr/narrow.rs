@@ -1,10 +1,8 @@
 //! 16-bit columns that a plan keeps for rows in place (kernels/spmv/narrow.cuh). They are made once from the
 //! pattern, while every execution reads row offsets and values in place.
 
-use std::sync::Arc;
-
 use super::{NARROW_CHUNKS, NARROW_ROWS};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, filled_members, DeviceBuffer, Fill, Readback};
 use crate::backend::cuda::operand::Rows;
@@ -26,13 +24,13 @@ filled_members!(NarrowColumns { columns, origins });
 impl NarrowColumns {
     /// Makes them from rows that are valid, with at most 2^31 − 1 columns. Returns `None` if a column is too
     /// far from its origin, or if memory is missing: then the user's columns are read. Blocks.
-    pub(super) fn build(cx: &Context, device: &Arc<Device>, rows: &Rows, form: Form) -> Result<Option<Self>> {
+    pub(super) fn build(cx: &DeviceCall<'_>, rows: &Rows, form: Form) -> Result<Option<Self>> {
         if rows.nnz == 0 {
             return Ok(None);
         }
         let Some(mut made) = memory::optional(Self::allocate(cx, rows, form))? else { return Ok(None) };
-        let mut words = Readback::take(cx, device)?;
-        made.fill(cx, device, rows, form, words.at(0))?;
+        let mut words = Readback::take(cx)?;
+        made.fill(cx, rows, form, words.at(0))?;
         words.fetch(cx, 1)?;
         let is_far = words.wait(cx)?[0] != 0;
         made.mark_filled();
@@ -49,10 +47,10 @@ impl NarrowColumns {
     }
 
     /// Enqueues the kernel that fills the arrays; it sets `far` if a column is too far from its origin.
-    fn fill(&self, cx: &Context, device: &Device, rows: &Rows, form: Form, far: Address) -> Result<()> {
+    fn fill(&self, cx: &DeviceCall<'_>, rows: &Rows, form: Form, far: Address) -> Result<()> {
         let (columns, origins) = self.addresses();
         if let (Form::Rows { lanes_log2, blocks }, Origins::Rows) = (form, self.kind) {
-            let kernel = NARROW_ROWS.load(device, (rows.widths(),))?;
+            let kernel = NARROW_ROWS.load(cx.device, (rows.widths(),))?;
             // SAFETY: there are rows + 1 offsets and nnz columns of these types, room for nnz 16-bit columns
             // and for one origin per row, and a word.
             return unsafe {
@@ -60,8 +58,8 @@ impl NarrowColumns {
                     rows.rows, rows.offsets, rows.indices, rows.base as i32, lanes_log2, columns, origins, far)
             };
         }
-        let kernel = NARROW_CHUNKS.load(device, (rows.index_type,))?;
-        let grid = grids::blocks(rows.nnz as u64, THREADS.into(), device.properties().multiprocessors);
+        let kernel = NARROW_CHUNKS.load(cx.device, (rows.index_type,))?;
+        let grid = grids::blocks(rows.nnz as u64, THREADS.into(), cx.device.properties().multiprocessors);
         // SAFETY: there are nnz columns of this type, room for nnz 16-bit columns, room for one origin per
         // chunk or NULL, and a word.
         unsafe {

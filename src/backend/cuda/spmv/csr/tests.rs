@@ -1,24 +1,25 @@
 //! Tests of 16-bit columns: they must be those that the CPU would make, and products must have the same bits
 //! as with the user's columns. Skipped without a device.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::algorithm::Algorithm;
-use crate::backend::cuda::convert::testing::{context, context_of_device, typed};
+use crate::backend::cuda::convert::testing::{context, context_of_device, typed, WIDTHS};
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::{self, CudaMemory};
 use crate::backend::cuda::spmv::sell::product_tests::{bits, round, run, upload, Real};
 use crate::backend::cuda::timing;
 use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, SparseMatrix};
 use crate::memory::Allocator;
+use crate::memory::Context;
 use crate::select::spmv::csr::{Origins, CHUNK};
 use crate::select::Source;
 use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F64};
-use crate::types::{Element, IndexBase, Operation};
+use crate::types::{Element, IndexBase, Operation, Reorder};
 use matrices::gallery::{self, Set};
 use testkit::Random;
-
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
 /// A matrix, whether its rows are even enough for form `rows`, and the origins of its 16-bit columns, if it
 /// can have them.
@@ -133,14 +134,14 @@ impl Stored {
     }
 }
 
-fn build(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem, narrow_columns: bool) -> CsrSpmv {
+fn build(cx: &DeviceCall<'_>, problem: &SpmvProblem, narrow_columns: bool) -> CsrSpmv {
     let choice = Choice { narrow_columns, ..Choice::new(Algorithm::Csr, Source::InPlace) };
     let order = RowOrder::new(Reorder::None);
-    CsrSpmv::build(cx, device, problem, (&choice, &order), None).unwrap()
+    CsrSpmv::build(cx, problem, (&choice, &order), None).unwrap()
 }
 
 /// Compares products on 16-bit columns with those on the user's columns, before and after new values.
-fn same_bits<C: Combo>(cx: &Context, device: &Arc<Device>, case: &Case, widths: (IndexType, IndexType))
+fn same_bits<C: Combo>(cx: &DeviceCall<'_>, case: &Case, widths: (IndexType, IndexType))
 where
     C::Acc: Real,
 {
@@ -154,9 +155,9 @@ where
     let other = upload(cx, &second);
     let problem = stored.problem(C::TYPES);
     let before = cx.allocator.live_bytes();
-    let mut wide = build(cx, device, &problem, false);
+    let mut wide = build(cx, &problem, false);
     let wide_bytes = cx.allocator.live_bytes() - before;
-    let mut narrow = build(cx, device, &problem, true);
+    let mut narrow = build(cx, &problem, true);
     let bytes = cx.allocator.live_bytes() - before - wide_bytes;
     assert_eq!(matches!(wide.launch.form, Form::Rows { .. }), case.is_even, "{what}");
     assert_eq!(narrow.launch.form, wide.launch.form, "{what}");
@@ -187,16 +188,16 @@ where
 #[test]
 fn products_have_the_bits_of_those_on_columns_where_they_are() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for base in [0, 1] {
         for case in cases(base) {
             for widths in WIDTHS {
-                same_bits::<F64>(&cx, &device, &case, widths);
+                same_bits::<F64>(cx, &case, widths);
             }
             macro_rules! each {
                 ($($combo:ident)*) => { $(
-                    same_bits::<$combo>(&cx, &device, &case, WIDTHS[0]);
-                    same_bits::<$combo>(&cx, &device, &case, WIDTHS[2]);
+                    same_bits::<$combo>(cx, &case, WIDTHS[0]);
+                    same_bits::<$combo>(cx, &case, WIDTHS[2]);
                 )* };
             }
             each! { F32 F32F64 F16 F16F32 Bf16 Bf16F32 C32 C64 }
@@ -208,7 +209,7 @@ fn products_have_the_bits_of_those_on_columns_where_they_are() {
 #[test]
 fn columns_are_made_as_the_cpu_would() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for base in [0, 1] {
         for case in cases(base) {
             let Some(origins) = case.origins else { continue };
@@ -230,8 +231,8 @@ fn columns_are_made_as_the_cpu_would() {
                 _ => of_parts().collect(),
             };
             for widths in WIDTHS {
-                let stored = Stored::new(&cx, matrix, widths, &matrix.values);
-                let plan = build(&cx, &device, &stored.problem(F64::TYPES), true);
+                let stored = Stored::new(cx, matrix, widths, &matrix.values);
+                let plan = build(cx, &stored.problem(F64::TYPES), true);
                 let (found, found_origins) = plan.columns.as_ref().unwrap().arrays();
                 assert!(found == expected, "{} {widths:?} base {base}", case.name);
                 let expected: Vec<u32> = parts.iter().map(|part| least(part)).collect();
@@ -244,16 +245,16 @@ fn columns_are_made_as_the_cpu_would() {
 #[test]
 fn without_memory_columns_are_read_where_they_are() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for case in cases(0) {
-        let stored = Stored::new(&cx, &case.matrix, WIDTHS[0], &case.matrix.values);
+        let stored = Stored::new(cx, &case.matrix, WIDTHS[0], &case.matrix.values);
         let problem = stored.problem(F64::TYPES);
         let memory = || Arc::new(CudaMemory(Arc::clone(&device)));
         let free = context(Allocator::new(memory(), Address::NULL, usize::MAX));
-        drop(build(&free, &device, &problem, false));
+        drop(build(&device.call(&free).unwrap(), &problem, false));
         // Slightly more memory than a plan without 16-bit columns takes.
         let tight = context(Allocator::new(memory(), Address::NULL, free.allocator.peak_bytes() + 1000));
-        let plan = build(&tight, &device, &problem, true);
+        let plan = build(&device.call(&tight).unwrap(), &problem, true);
         assert!(plan.columns.is_none() && plan.details().contains("memory"), "{}", case.name);
         drop(plan);
         assert_eq!(tight.allocator.live_bytes(), 0);
@@ -264,13 +265,13 @@ fn without_memory_columns_are_read_where_they_are() {
 #[test]
 fn empty_matrices_have_no_columns() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for rows in [0, 1, 700] {
         let matrix = TestMatrix::new(0, 5, &vec![0; rows], |_, _| 0);
-        let stored = Stored::new(&cx, &matrix, WIDTHS[0], &matrix.values);
-        let plan = build(&cx, &device, &stored.problem(F64::TYPES), true);
+        let stored = Stored::new(cx, &matrix, WIDTHS[0], &matrix.values);
+        let plan = build(cx, &stored.problem(F64::TYPES), true);
         assert!(plan.columns.is_none());
-        assert!(run::<F64>(&cx, &plan, rows, &[1.0; 5]).iter().all(|&y| y == 0.0));
+        assert!(run::<F64>(cx, &plan, rows, &[1.0; 5]).iter().all(|&y| y == 0.0));
     }
 }
 
@@ -282,7 +283,7 @@ fn empty_matrices_have_no_columns() {
 #[ignore = "times products on a device"]
 fn times() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     println!("{:28} {:>9} {:>9} {:8} |   wide narrow  ratio keeps | from", "matrix", "rows", "nnz", "types");
     for named in gallery::names().iter().filter(|named| named.set == Set::Comparison) {
         let a = named.pattern().unwrap();
@@ -293,7 +294,7 @@ fn times() {
             indices: a.indices.iter().map(|&column| i64::from(column)).collect(),
             values: vec![],
         };
-        fn of<C: Combo>(cx: &Context, device: &Arc<Device>, (name, kind): (&str, &str), matrix: &TestMatrix)
+        fn of<C: Combo>(cx: &DeviceCall<'_>, (name, kind): (&str, &str), matrix: &TestMatrix)
         where
             C::Acc: Real,
         {
@@ -301,9 +302,8 @@ fn times() {
             let numbers: Vec<f64> = matrix.indices.iter().map(|_| random.real()).collect();
             let stored = Stored::new::<C::A>(cx, matrix, WIDTHS[0], &round::<C, _>(&numbers));
             let problem = stored.problem(C::TYPES);
-            let plans = [false, true].map(|narrow| build(cx, device, &problem, narrow));
-            let [wide, narrow] =
-                plans.each_ref().map(|plan| 1e6 * timing::spmv(cx, device, &problem, plan).unwrap());
+            let plans = [false, true].map(|narrow| build(cx, &problem, narrow));
+            let [wide, narrow] = plans.each_ref().map(|plan| 1e6 * timing::spmv(cx, &problem, plan).unwrap());
             let machine = &crate::select::roofline::Machine::H100;
             let amortized = crate::select::analysis::Amortized::new(machine, &problem.a, problem.op, 0);
             let effort = crate::types::Effort::Default;
@@ -316,8 +316,8 @@ fn times() {
                 plans[1].details()
             );
         }
-        of::<F64>(&cx, &device, (named.name, "fp64"), &matrix);
-        of::<F32>(&cx, &device, (named.name, "fp32"), &matrix);
-        of::<F16F32>(&cx, &device, (named.name, "fp16"), &matrix);
+        of::<F64>(cx, (named.name, "fp64"), &matrix);
+        of::<F32>(cx, (named.name, "fp32"), &matrix);
+        of::<F16F32>(cx, (named.name, "fp16"), &matrix);
     }
 }

@@ -2,15 +2,13 @@
 //! the host's, made by kernels/format/dasp.cu, one sort of the rows, and scans over long rows and row blocks.
 //! Only counts are copied to the host.
 
-use std::sync::Arc;
-
 use bytemuck::{Pod, Zeroable};
 
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{self, starts, Narrow};
 use crate::backend::cuda::convert::values::Gather;
 use crate::backend::cuda::convert::{Origins, Positions};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
 use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{self, filled_members, DeviceBuffer, Numbers};
@@ -20,7 +18,6 @@ use crate::error::Result;
 use crate::format::dasp::{
     self, Classes, DaspPart, DaspShape, Results, Split, Task, GROUP, KEYS, PIECES, ROWS, RUN,
 };
-use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType};
 
 same_elements!(dasp::Task = "format/dasp.cuh Task" { first, groups, row });
@@ -56,7 +53,6 @@ fn is_wide() -> bool {
 
 /// DASP's arrays on the device.
 pub(super) struct DeviceDasp {
-    device: Arc<Device>,
     value_type: DataType,
     entries: i64,
     /// Number of rows of op(A).
@@ -135,25 +131,23 @@ impl DeviceDasp {
     /// Temporary memory: 16 bytes per row, 24 per long row, and 4 per slot (8 from 2^32 entries on) where the
     /// map is not kept.
     pub fn build(
-        cx: &Context,
-        device: &Arc<Device>,
+        cx: &DeviceCall<'_>,
         operand: &Operand,
         value_type: DataType,
         keep_map: bool,
     ) -> Result<Self> {
-        let tools = Tools { cx, device };
+        let tools = Tools { cx };
         let rows = operand.rows();
         let Structure { shape, histogram, mut map, order, runs, long, medium } = tools.structure(&rows)?;
         let columns = DeviceBuffer::<i32>::new(cx, shape.slot_count())?;
         tools.columns(&rows, &map, &columns)?;
         let values = DeviceBuffer::<u8>::new(cx, shape.slot_count().saturating_mul(value_type.size()))?;
-        let gather = Gather::load(device, value_type, map.bits())?;
+        let gather = Gather::load(cx.device, value_type, map.bits())?;
         // The rows have been conjugated already.
         let to = (shape.slot_count() as i64, values.address());
-        gather.launch(cx, device, (rows.values, map.at(0)), false, to)?;
+        gather.launch(cx, (rows.values, map.at(0)), false, to)?;
         tools.compose(operand.origins(keep_map), &mut map, shape.slot_count())?;
         Ok(DeviceDasp {
-            device: Arc::clone(device),
             value_type,
             entries: rows.nnz,
             rows: rows.rows,
@@ -177,22 +171,22 @@ impl DeviceDasp {
 
     /// Enqueues the gathering of new values from an array in the user's order, without allocation or wait.
     /// Returns false, and does nothing, if the map was not kept.
-    pub fn refill(&self, cx: &Context, values: Address) -> Result<bool> {
+    pub fn refill(&self, cx: &DeviceCall<'_>, values: Address) -> Result<bool> {
         let Some(map) = &self.map else {
             return Ok(false);
         };
-        self.gather.launch(cx, &self.device, (values, map.at(0)), self.conjugate, self.slots())?;
+        self.gather.launch(cx, (values, map.at(0)), self.conjugate, self.slots())?;
         Ok(true)
     }
 
     /// Refills the values from rows of op(A) with the same pattern where the map was not kept, by making the
     /// map again. The arrays stay where they are. Blocks.
-    pub fn rebuild(&self, cx: &Context, operand: &Operand) -> Result<()> {
-        let tools = Tools { cx, device: &self.device };
+    pub fn rebuild(&self, cx: &DeviceCall<'_>, operand: &Operand) -> Result<()> {
+        let tools = Tools { cx };
         let rows = operand.rows();
         let map = tools.structure(&rows)?.map;
-        let gather = Gather::load(&self.device, self.value_type, map.bits())?;
-        gather.launch(cx, &self.device, (rows.values, map.at(0)), false, self.slots())?;
+        let gather = Gather::load(cx.device, self.value_type, map.bits())?;
+        gather.launch(cx, (rows.values, map.at(0)), false, self.slots())?;
         memory::synchronize(cx.stream)
     }
 
@@ -208,19 +202,18 @@ impl DeviceDasp {
 }
 filled_members!(DeviceDasp { values, columns, order, runs, tasks, splits, regular, irregular, ends, map });
 
-/// Context and device for the kernels of the conversion.
+/// Kernels of the conversion, in a call.
 struct Tools<'a> {
-    cx: &'a Context,
-    device: &'a Arc<Device>,
+    cx: &'a DeviceCall<'a>,
 }
 
 impl Tools<'_> {
     fn kernel(&self, name: &str) -> Result<Kernel> {
-        self.device.modules().kernel(MODULE, name)
+        self.cx.device.modules().kernel(MODULE, name)
     }
 
     fn blocks(&self, count: usize) -> u32 {
-        blocks(self.device, count as i64)
+        blocks(self.cx.device, count as i64)
     }
 
     fn structure(&self, rows: &Rows) -> Result<Structure> {
@@ -244,7 +237,7 @@ impl Tools<'_> {
             if n == 0 {
                 return Ok(());
             }
-            let kernel = KEYS_OF_ROWS.load(self.device, (rows.offset_type,))?;
+            let kernel = KEYS_OF_ROWS.load(self.cx.device, (rows.offset_type,))?;
             // SAFETY: there are rows + 1 offsets of this type, n keys and numbers, and KEYS counts.
             unsafe {
                 launch!(kernel, self.blocks(n), 256, 0, cx.stream;
@@ -262,7 +255,7 @@ impl Tools<'_> {
             let (tasks, splits) = (DeviceBuffer::new(cx, 0)?, DeviceBuffer::new(cx, 0)?);
             return Ok(Long { groups, group_count: 0, tasks, splits, split_tasks: 0 });
         }
-        let kernel = COUNT_LONG.load(self.device, (rows.offset_type,))?;
+        let kernel = COUNT_LONG.load(self.cx.device, (rows.offset_type,))?;
         // SAFETY: the first `count` of the sorted rows are long; each array has `count` + 1 numbers.
         unsafe {
             launch!(kernel, self.blocks(count + 1), 256, 0, cx.stream;
@@ -293,7 +286,7 @@ impl Tools<'_> {
         let ends = DeviceBuffer::<u16>::new(cx, count * ROWS)?;
         let mut totals = (0, 0);
         if count > 0 {
-            let kernel = COUNT_ROW_BLOCKS.load(self.device, (rows.offset_type,))?;
+            let kernel = COUNT_ROW_BLOCKS.load(self.cx.device, (rows.offset_type,))?;
             // SAFETY: the sorted rows behind the long ones are medium; there are `count` + 1 numbers of each
             // kind, and 8 · `count` ends.
             unsafe {
@@ -360,7 +353,7 @@ impl Tools<'_> {
         let (widths, classes) = ((rows.offset_type, map.bits()), &shape.classes);
         let of = |part: DaspPart| map.at(shape.slots(part).start);
         if long.group_count > 0 {
-            let kernel = MAP_LONG.load(self.device, widths)?;
+            let kernel = MAP_LONG.load(self.cx.device, widths)?;
             let grid = self.blocks(long.group_count.saturating_mul(GROUP));
             // SAFETY: there are rows + 1 offsets of this type; the part has 64 slots per group.
             unsafe {
@@ -370,7 +363,7 @@ impl Tools<'_> {
             }
         }
         if classes.medium > 0 {
-            let kernel = MAP_MEDIUM.load(self.device, widths)?;
+            let kernel = MAP_MEDIUM.load(self.cx.device, widths)?;
             let grid = self.blocks(classes.row_blocks().saturating_mul(4 * WARP));
             // SAFETY: as above; the parts have as many slots as the scans say.
             unsafe {
@@ -381,7 +374,7 @@ impl Tools<'_> {
                     of(DaspPart::Regular), of(DaspPart::Irregular))?;
             }
         }
-        let kernel = MAP_SHORT.load(self.device, widths)?;
+        let kernel = MAP_SHORT.load(self.cx.device, widths)?;
         let pieces = PIECES.map(|(results, part, cut)| (results, part, cut.unwrap_or(0) as i32));
         for (results, part, cut) in pieces.into_iter().chain([(Results::Single, DaspPart::Single, -1)]) {
             let slots = shape.slots(part).len();
@@ -395,7 +388,7 @@ impl Tools<'_> {
     }
 
     fn columns(&self, rows: &Rows, map: &Numbers, columns: &DeviceBuffer<i32>) -> Result<()> {
-        let kernel = COLUMNS.load(self.device, (rows.index_type, map.bits()))?;
+        let kernel = COLUMNS.load(self.cx.device, (rows.index_type, map.bits()))?;
         let slots = columns.len();
         // SAFETY: for each slot the map has a position among the columns, or padding.
         unsafe {
@@ -409,7 +402,7 @@ impl Tools<'_> {
         let Some(Some(Positions::Kept(positions))) = origins else {
             return Ok(());
         };
-        let kernel = COMPOSE.load(self.device, (map.bits(),))?;
+        let kernel = COMPOSE.load(self.cx.device, (map.bits(),))?;
         // SAFETY: there are nnz positions; for each slot the map has an index into them, or padding.
         unsafe {
             launch!(kernel, self.blocks(slots), 256, 0, self.cx.stream;

@@ -1,12 +1,15 @@
 //! Tests of the arrays against the host's, bit for bit, and of products against a naive loop. Without a
 //! device the tests say so and pass.
 
+use std::sync::Arc;
+
 use bytemuck::Zeroable;
 use num_complex::Complex64;
 
 use super::super::LayoutSpmv;
 use super::*;
 use crate::backend::cuda::convert::testing;
+use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::memory::{CudaMemory, DeviceBuffer};
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::backend::host::operand as host;
@@ -16,7 +19,7 @@ use crate::backend::host::testing::{
 use crate::backend::SpmvExecutor;
 use crate::format::DaspLayout;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::{Allocator, Workspace};
+use crate::memory::{Allocator, Context, Workspace};
 use crate::select::{self, Source};
 use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, Element, IndexBase, IndexType, Operation, PointerMode, Storage};
@@ -114,7 +117,7 @@ fn same<V: Element>(found: &DeviceDasp, expected: &DaspLayout<V>, what: &str) {
 
 /// Builds the layout on the device and on the host and compares them, before and after an update.
 fn check_arrays<C: Combo>(
-    (device, cx): (&Arc<Device>, &Context),
+    cx: &DeviceCall<'_>,
     matrix: &UnsortedMatrix<C::A>,
     widths: (IndexType, IndexType),
     op: Operation,
@@ -135,7 +138,7 @@ fn check_arrays<C: Combo>(
         operand.with_plain(&host_cx, "A", build).unwrap()
     };
     let problem = SpmvProblem { op, a: copied.a, types: C::TYPES, value_updates: keep };
-    let mut found = LayoutSpmv::<DaspSpmv>::build(cx, device, &problem, None).unwrap();
+    let mut found = LayoutSpmv::<DaspSpmv>::build(cx, &problem, None).unwrap();
     same(&found.made.built, &arrange(&a), &what);
     let fresh: Vec<C::A> = Random::new(77).numbers(matrix.values.len());
     let fresh_there = DeviceBuffer::from_slice(cx, &fresh).unwrap();
@@ -151,7 +154,7 @@ fn check_arrays<C: Combo>(
 fn arrays_are_those_of_the_host() {
     let Some((device, stream)) = device() else { return };
     let cx = context(&device, &stream);
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for wide in [false, true] {
         WIDE.set(wide);
         for rows in [0, 1, 100, 5000] {
@@ -164,7 +167,7 @@ fn arrays_are_those_of_the_host() {
                 let widths = WIDTHS.into_iter().filter(|&(offsets, _)| !wide || offsets == IndexType::I64);
                 for (widths, keep) in widths.flat_map(|w| [(w, false), (w, true)]) {
                     for op in OPS {
-                        check_arrays::<C64>((&device, &cx), &matrix, widths, op, keep);
+                        check_arrays::<C64>(cx, &matrix, widths, op, keep);
                     }
                 }
             }
@@ -174,9 +177,9 @@ fn arrays_are_those_of_the_host() {
     // No rows, no entries, and values of each size.
     for lengths in [&[][..], &[0; 300]] {
         let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(5), IndexBase::One, 10, lengths);
-        check_arrays::<F64>((&device, &cx), &matrix, WIDTHS[0], N, true);
+        check_arrays::<F64>(cx, &matrix, WIDTHS[0], N, true);
     }
-    fn sizes<C: Combo>(on: (&Arc<Device>, &Context))
+    fn sizes<C: Combo>(cx: &DeviceCall<'_>)
     where
         C::Acc: Number,
     {
@@ -186,13 +189,13 @@ fn arrays_are_those_of_the_host() {
             500,
             &lengths(9, 700),
         );
-        check_arrays::<C>(on, &matrix, WIDTHS[0], N, true);
-        check_arrays::<C>(on, &matrix, WIDTHS[0], Operation::Transpose, false);
+        check_arrays::<C>(cx, &matrix, WIDTHS[0], N, true);
+        check_arrays::<C>(cx, &matrix, WIDTHS[0], Operation::Transpose, false);
     }
-    sizes::<F64>((&device, &cx));
-    sizes::<F32>((&device, &cx));
-    sizes::<F16>((&device, &cx));
-    sizes::<C32>((&device, &cx));
+    sizes::<F64>(cx);
+    sizes::<F32>(cx);
+    sizes::<F16>(cx);
+    sizes::<C32>(cx);
 }
 
 /// Memory for executions: a workspace full of NaN, and counters that are zero.
@@ -220,7 +223,7 @@ fn vector<V: Element>(buffer: &DeviceBuffer<V>) -> DenseVector {
 
 /// Computes y = alpha · op(A) · x + beta · y0 on the device twice, and asserts that both have the same bits.
 fn run<C: Combo>(
-    (device, cx): (&Arc<Device>, &Context),
+    cx: &DeviceCall<'_>,
     matrix: &UnsortedMatrix<C::A>,
     op: Operation,
     (alpha, beta): (C::Acc, C::Acc),
@@ -228,7 +231,7 @@ fn run<C: Combo>(
 ) -> Vec<C::Y> {
     let copied = Copied::new(cx, &matrix.describe(WIDTHS[0]));
     let problem = SpmvProblem { op, a: copied.a, types: C::TYPES, value_updates: false };
-    let executor = LayoutSpmv::<DaspSpmv>::build(cx, device, &problem, None).unwrap();
+    let executor = LayoutSpmv::<DaspSpmv>::build(cx, &problem, None).unwrap();
     let scratch = Execution::new(cx, executor.workspace_bytes());
     let x = DeviceBuffer::from_slice(cx, x).unwrap();
     let run = || {
@@ -275,7 +278,7 @@ fn compare<C: Combo>(
     }
 }
 
-fn check_products<C: Combo>(on: (&Arc<Device>, &Context))
+fn check_products<C: Combo>(cx: &DeviceCall<'_>)
 where
     C::Acc: Number,
 {
@@ -292,7 +295,7 @@ where
                 // Values that must not be read are NaN.
                 let nan = |len: usize| vec![C::Y::round(C::Acc::new(f64::NAN.into())); len];
                 let y0 = if beta == 0.0 { nan(y0.len()) } else { y0.clone() };
-                let y = run::<C>(on, &matrix, op, scalars, (&x, &y0));
+                let y = run::<C>(cx, &matrix, op, scalars, (&x, &y0));
                 compare::<C>(&matrix, op, scalars, (&x, &y0, &y));
             }
         }
@@ -301,7 +304,7 @@ where
     let matrix =
         UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::Zero, 2000, &lengths(4, 90));
     let y0 = random.numbers::<C::Acc, C::Y>(matrix.rows);
-    let y = run::<C>(on, &matrix, N, (C::Acc::ZERO, C::Acc::ONE), (&poison, &y0));
+    let y = run::<C>(cx, &matrix, N, (C::Acc::ZERO, C::Acc::ONE), (&poison, &y0));
     assert!(y == y0, "alpha is 0: x is not read");
 }
 
@@ -309,17 +312,16 @@ where
 fn every_combination_agrees_with_a_naive_loop() {
     let Some((device, stream)) = device() else { return };
     let cx = context(&device, &stream);
-    let _entered = device.enter().unwrap();
-    let on = (&device, &cx);
-    check_products::<F64>(on);
-    check_products::<F32>(on);
-    check_products::<F32F64>(on);
-    check_products::<F16>(on);
-    check_products::<F16F32>(on);
-    check_products::<Bf16>(on);
-    check_products::<Bf16F32>(on);
-    check_products::<C32>(on);
-    check_products::<C64>(on);
+    let cx = &device.call(&cx).unwrap();
+    check_products::<F64>(cx);
+    check_products::<F32>(cx);
+    check_products::<F32F64>(cx);
+    check_products::<F16>(cx);
+    check_products::<F16F32>(cx);
+    check_products::<Bf16>(cx);
+    check_products::<Bf16F32>(cx);
+    check_products::<C32>(cx);
+    check_products::<C64>(cx);
 }
 
 /// Tests warps with 1, 2 and 4 row blocks, and the limits between them.
@@ -327,7 +329,7 @@ fn every_combination_agrees_with_a_naive_loop() {
 fn many_medium_rows_agree() {
     let Some((device, stream)) = device() else { return };
     let cx = context(&device, &stream);
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut random = Random::new(17);
     for rows in [59_989, 59_990, 100_001, 400_001] {
         // The last row blocks have no regular block, or one.
@@ -336,7 +338,7 @@ fn many_medium_rows_agree() {
             .collect();
         let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut random, IndexBase::Zero, 5000, &lengths);
         let (x, y0) = (random.numbers(5000), random.numbers(rows));
-        let y = run::<F64>((&device, &cx), &matrix, N, (0.9, -1.1), (&x, &y0));
+        let y = run::<F64>(cx, &matrix, N, (0.9, -1.1), (&x, &y0));
         compare::<F64>(&matrix, N, (0.9, -1.1), (&x, &y0, &y));
     }
 }
@@ -346,7 +348,7 @@ fn many_medium_rows_agree() {
 fn many_split_rows_share_counters() {
     let Some((device, stream)) = device() else { return };
     let cx = context(&device, &stream);
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut random = Random::new(19);
     for rows in [COUNTERS, COUNTERS + 1, 3 * COUNTERS + 5] {
         // Rows of one task are between the split rows.
@@ -355,14 +357,14 @@ fn many_split_rows_share_counters() {
             .collect();
         let matrix = UnsortedMatrix::<half::f16>::random::<f32>(&mut random, IndexBase::One, 900, &lengths);
         let (x, y0) = (random.numbers::<f32, _>(900), random.numbers::<f32, f32>(lengths.len()));
-        let y = run::<F16F32>((&device, &cx), &matrix, N, (1.5, 0.25), (&x, &y0));
+        let y = run::<F16F32>(cx, &matrix, N, (1.5, 0.25), (&x, &y0));
         compare::<F16F32>(&matrix, N, (1.5, 0.25), (&x, &y0, &y));
     }
 }
 
 /// Asserts that Inf and NaN in x and in A reach the rows that store an entry there, and no row that shares a
 /// block, a pieced row or padding with them.
-fn check_probes<C: Combo>(on: (&Arc<Device>, &Context))
+fn check_probes<C: Combo>(cx: &DeviceCall<'_>)
 where
     C::Acc: Number,
 {
@@ -384,7 +386,7 @@ where
         let poison = C::Acc::new(Complex64::new(poison, 0.0));
         let mut x = vec![C::X::round(one); rows + 1];
         x[0] = C::X::round(poison);
-        assert!(finite(&run::<C>(on, &matrix, N, (one, zero), (&x, &y0))).iter().all(|&finite| finite));
+        assert!(finite(&run::<C>(cx, &matrix, N, (one, zero), (&x, &y0))).iter().all(|&finite| finite));
         x[0] = C::X::round(one);
         // Every seventh row is bad, so that neighbours in a block differ.
         for first in 0..7 {
@@ -393,7 +395,7 @@ where
             let poisoned: Vec<C::X> = (0..=rows)
                 .map(|col| if col > 0 && is_bad(col - 1) { C::X::round(poison) } else { x[col] })
                 .collect();
-            let y = run::<C>(on, &matrix, N, (one, zero), (&poisoned, &y0));
+            let y = run::<C>(cx, &matrix, N, (one, zero), (&poisoned, &y0));
             assert_eq!(finite(&y), expected, "{} x", C::TYPES.describe());
             // The last entries of the same rows.
             let values = matrix.values.clone();
@@ -404,7 +406,7 @@ where
                     matrix.values[at] = C::A::round(poison);
                 }
             }
-            let y = run::<C>(on, &matrix, N, (one, zero), (&x, &y0));
+            let y = run::<C>(cx, &matrix, N, (one, zero), (&x, &y0));
             assert_eq!(finite(&y), expected, "{} A", C::TYPES.describe());
             matrix.values = values;
         }
@@ -415,16 +417,15 @@ where
 fn infinities_and_nans_stay_in_their_rows() {
     let Some((device, stream)) = device() else { return };
     let cx = context(&device, &stream);
-    let _entered = device.enter().unwrap();
-    let on = (&device, &cx);
-    check_probes::<F64>(on);
-    check_probes::<F32>(on);
-    check_probes::<F32F64>(on);
-    check_probes::<F16>(on);
-    check_probes::<F16F32>(on);
-    check_probes::<Bf16>(on);
-    check_probes::<C32>(on);
-    check_probes::<C64>(on);
+    let cx = &device.call(&cx).unwrap();
+    check_probes::<F64>(cx);
+    check_probes::<F32>(cx);
+    check_probes::<F32F64>(cx);
+    check_probes::<F16>(cx);
+    check_probes::<F16F32>(cx);
+    check_probes::<Bf16>(cx);
+    check_probes::<C32>(cx);
+    check_probes::<C64>(cx);
 }
 
 /// Captures new values and the product into a graph and replays it.
@@ -432,20 +433,20 @@ fn infinities_and_nans_stay_in_their_rows() {
 fn updates_and_products_can_be_captured() {
     let Some((device, stream)) = device() else { return };
     let cx = context(&device, &stream);
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut random = Random::new(29);
     let mut matrix =
         UnsortedMatrix::<f32>::random::<f32>(&mut random, IndexBase::One, 700, &lengths(31, 900));
-    let copied = Copied::new(&cx, &matrix.describe(WIDTHS[1]));
+    let copied = Copied::new(cx, &matrix.describe(WIDTHS[1]));
     let op = Operation::Transpose;
     let problem = SpmvProblem { op, a: copied.a, types: F32::TYPES, value_updates: true };
-    let mut executor = LayoutSpmv::<DaspSpmv>::build(&cx, &device, &problem, None).unwrap();
-    let scratch = Execution::new(&cx, executor.workspace_bytes());
-    let fresh = DeviceBuffer::<f32>::zeroed(&cx, matrix.values.len()).unwrap();
+    let mut executor = LayoutSpmv::<DaspSpmv>::build(cx, &problem, None).unwrap();
+    let scratch = Execution::new(cx, executor.workspace_bytes());
+    let fresh = DeviceBuffer::<f32>::zeroed(cx, matrix.values.len()).unwrap();
     let x: Vec<f32> = random.numbers::<f32, _>(matrix.rows);
     let y0: Vec<f32> = random.numbers::<f32, _>(700);
     let (x_there, y) =
-        (DeviceBuffer::from_slice(&cx, &x).unwrap(), DeviceBuffer::from_slice(&cx, &y0).unwrap());
+        (DeviceBuffer::from_slice(cx, &x).unwrap(), DeviceBuffer::from_slice(cx, &y0).unwrap());
     let (one, zero) = (1.0_f32, 0.0_f32);
     memory::synchronize(cx.stream).unwrap();
     testing::be_alone();

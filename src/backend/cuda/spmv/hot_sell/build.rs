@@ -3,7 +3,7 @@
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{self, starts, Narrow};
 use crate::backend::cuda::convert::{bits_of_values, Origins};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer, Numbers};
@@ -12,7 +12,6 @@ use crate::backend::cuda::operand::{Rows, Widths};
 use crate::backend::cuda::spmv::sell::{self, blocks_of_warps, CONVERT_THREADS};
 use crate::error::{Error, Result};
 use crate::format::hot_sell::{Classes, HotLimit, LongRow, Rules, SliceHead, BUCKETS, CLASSES, STEP};
-use crate::memory::Context;
 use crate::select::spmv::hot_sell::SAMPLE;
 use crate::types::{DataType, IndexType};
 
@@ -54,16 +53,15 @@ pub(super) struct Arrays {
     pub origins: Option<Numbers>,
 }
 
-/// Context, device and rows for the kernels of the conversion.
+/// Call and rows for the kernels of the conversion.
 pub(super) struct Build<'a> {
-    pub cx: &'a Context,
-    pub device: &'a Device,
+    pub cx: &'a DeviceCall<'a>,
     pub rows: &'a Rows,
 }
 
 impl Build<'_> {
     fn kernel(&self, name: &str) -> Result<Kernel> {
-        self.device.modules().kernel(CONVERT, name)
+        self.cx.device.modules().kernel(CONVERT, name)
     }
 
     /// Counts the entries of each column among every `stride`-th entry, and how many columns have each count.
@@ -71,15 +69,15 @@ impl Build<'_> {
         let (cx, rows) = (self.cx, self.rows);
         let counts = DeviceBuffer::<u32>::zeroed(cx, rows.cols as usize)?;
         let buckets = DeviceBuffer::<u32>::zeroed(cx, BUCKETS)?;
-        let count = COUNT.load(self.device, (rows.index_type,))?;
+        let count = COUNT.load(self.cx.device, (rows.index_type,))?;
         let histogram = self.kernel("hot_histogram")?;
-        let grid = blocks(self.device, rows.nnz.div_euclid(stride) + 1);
+        let grid = blocks(self.cx.device, rows.nnz.div_euclid(stride) + 1);
         // SAFETY: there are nnz columns of this type, which have been validated, one count per column, and
         // BUCKETS buckets.
         unsafe {
             launch!(count, grid, CONVERT_THREADS, 0, cx.stream;
                 rows.indices, rows.base, rows.nnz, stride, counts.address())?;
-            launch!(histogram, blocks(self.device, rows.cols), CONVERT_THREADS, 0, cx.stream;
+            launch!(histogram, blocks(self.cx.device, rows.cols), CONVERT_THREADS, 0, cx.stream;
                 counts.address(), rows.cols, buckets.address())?;
         }
         let buckets = buckets.read(0, BUCKETS)?;
@@ -107,7 +105,7 @@ impl Build<'_> {
         let before = DeviceBuffer::<i64>::new(cx, rows.cols as usize)?;
         let list = DeviceBuffer::<u32>::new(cx, limit.count)?;
         let codes = DeviceBuffer::<u32>::new(cx, rows.cols as usize + 1)?;
-        let grid = blocks(self.device, rows.cols);
+        let grid = blocks(self.cx.device, rows.cols);
         let (flags, encode) = (self.kernel("hot_flags")?, self.kernel("hot_codes")?);
         // SAFETY: there is one count and one number per column, and one more code than columns; the histogram
         // of the counts says how many columns are hot.
@@ -128,10 +126,10 @@ impl Build<'_> {
         let count = rows.rows as usize;
         let key_bits = (longest as u64).checked_ilog2().map_or(1, |log2| log2 + 1);
         let (keys, order) = device_wide::sorted::<Narrow>(cx, count, key_bits, |keys, numbers| {
-            let kernel = KEYS.load(self.device, (rows.offset_type,))?;
+            let kernel = KEYS.load(self.cx.device, (rows.offset_type,))?;
             // SAFETY: there are rows + 1 offsets, and one key and one number per row.
             unsafe {
-                launch!(kernel, blocks(self.device, rows.rows), CONVERT_THREADS, 0, cx.stream;
+                launch!(kernel, blocks(self.cx.device, rows.rows), CONVERT_THREADS, 0, cx.stream;
                     rows.offsets, rows.rows, longest, keys, numbers)
             }
         })?;
@@ -161,7 +159,7 @@ impl Build<'_> {
         value_type: DataType,
         origins: Origins<'_>,
     ) -> Result<Option<Arrays>> {
-        let Build { cx, device, rows } = *self;
+        let Build { cx, rows } = *self;
         let limit = rules.limit as i32;
         if longest > i64::from(u32::MAX) {
             return Ok(None);
@@ -173,11 +171,11 @@ impl Build<'_> {
             return Ok(None);
         }
         let parts_before = DeviceBuffer::<i64>::zeroed(cx, cut as usize + 1)?;
-        let kernel = PARTS.load(device, (rows.offset_type,))?;
+        let kernel = PARTS.load(cx.device, (rows.offset_type,))?;
         // SAFETY: there are rows + 1 offsets, one row per element of `order`, and one number for each split
         // row.
         unsafe {
-            launch!(kernel, blocks(device, cut), CONVERT_THREADS, 0, cx.stream;
+            launch!(kernel, blocks(cx.device, cut), CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, order.address(), cut, limit, parts_before.address())?;
         }
         let parts = starts(cx, &parts_before)?;
@@ -189,10 +187,10 @@ impl Build<'_> {
         let long_rows = DeviceBuffer::<LongRow>::new(cx, cut as usize)?;
         let steps = DeviceBuffer::<i64>::zeroed(cx, slices as usize + 1)?;
         let classes_there = DeviceBuffer::<Classes>::from_slice(cx, &[classes])?;
-        let kernel = HEADS.load(device, (rows.offset_type,))?;
+        let kernel = HEADS.load(cx.device, (rows.offset_type,))?;
         // SAFETY: as above; the classes and the pieces say how many slices there are.
         unsafe {
-            launch!(kernel, blocks(device, slices), CONVERT_THREADS, 0, cx.stream;
+            launch!(kernel, blocks(cx.device, slices), CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, order.address(), classes_there.address(), limit, parts_before.address(),
                 slices, heads.address(), long_rows.address(), steps.address())?;
         }
@@ -204,7 +202,7 @@ impl Build<'_> {
         let columns = DeviceBuffer::<u32>::new(cx, slots)?;
         let (origins, from) = sell::origins_of(cx, slots, rows.nnz, origins)?;
         let (to, position) = sell::address_and_bits(origins.as_ref());
-        let kernel = FILL.load(device, (bits_of_values(value_type)?, rows.widths(), position))?;
+        let kernel = FILL.load(cx.device, (bits_of_values(value_type)?, rows.widths(), position))?;
         // SAFETY: as above; values (both arrays or none), columns and positions have one element per slot,
         // and `from` has one position per entry.
         unsafe {

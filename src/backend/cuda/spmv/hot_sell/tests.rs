@@ -5,7 +5,8 @@ use bytemuck::Pod;
 
 use super::super::LayoutSpmv;
 use super::*;
-use crate::backend::cuda::convert::testing::{be_alone, context_of_device, typed};
+use crate::backend::cuda::convert::testing::{all, be_alone, context_of_device, typed, WIDTHS};
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::spmv::sell::product_tests::{
@@ -15,47 +16,36 @@ use crate::backend::cuda::testing::{Graph, Stream};
 use crate::backend::SpmvExecutor;
 use crate::format::hot_sell::tests::{skewed, SMALL};
 use crate::format::hot_sell::HotSell;
+use crate::memory::Context;
 use crate::memory::Workspace;
 use crate::select::spmv::hot_sell::RULES;
 use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F64};
-use crate::types::{DataType, IndexType, Operation};
+use crate::types::{DataType, Operation};
 use testkit::Random;
-
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
 /// Demands that any matrix meets, with slices of few entries.
 const ANY: Demands = Demands { entries: 0, x_bytes: 0, share: 0.0, most: 100, rules: SMALL };
 
 /// Builds the executor if the matrix meets the demands.
-fn build_if(
-    cx: &Context,
-    device: &Arc<Device>,
-    problem: &SpmvProblem,
-    demands: Demands,
-) -> Option<LayoutSpmv<HotSellSpmv>> {
-    let made = HotSellSpmv::make_if(cx, device, problem, demands, None).unwrap();
-    made.map(|made| LayoutSpmv::of(device, problem, made))
+fn build_if(cx: &DeviceCall<'_>, problem: &SpmvProblem, demands: Demands) -> Option<LayoutSpmv<HotSellSpmv>> {
+    let made = HotSellSpmv::make_if(cx, problem, demands, None).unwrap();
+    made.map(|made| LayoutSpmv::of(cx.device, problem, made))
 }
 
 fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
     let bytes = bytes.read(0, bytes.len()).unwrap();
     bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
 }
-fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
-    buffer.read(0, buffer.len()).unwrap()
-}
-
 #[test]
 fn the_device_makes_what_the_cpu_makes() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for widths in WIDTHS {
         for (base, rows, cols) in [(0, 1, 50), (1, 33, 5000), (0, 1000, 700), (1, 2500, 70_000)] {
             let matrix = skewed(base, rows, cols, 700);
-            let offsets = DeviceBuffer::from_slice(&cx, &typed(&matrix.offsets, widths.0)).unwrap();
-            let indices = DeviceBuffer::from_slice(&cx, &typed(&matrix.indices, widths.1)).unwrap();
-            let values = DeviceBuffer::from_slice(&cx, &matrix.values).unwrap();
+            let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
+            let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
+            let values = DeviceBuffer::from_slice(cx, &matrix.values).unwrap();
             let pattern = matrix.pattern();
             let there = Rows {
                 offsets: offsets.address(),
@@ -69,7 +59,7 @@ fn the_device_makes_what_the_cpu_makes() {
                 nnz: matrix.values.len() as i64,
             };
             let longest = (0..rows).map(|row| pattern.range(row).len()).max().unwrap() as i64;
-            let build = Build { cx: &cx, device: &device, rows: &there };
+            let build = Build { cx, rows: &there };
             for (rules, most, kept) in
                 [(SMALL, 1, false), (SMALL, 40, true), (SMALL, 100_000, false), (RULES, 300, true)]
             {
@@ -107,7 +97,7 @@ fn the_device_makes_what_the_cpu_makes() {
 #[test]
 fn only_skewed_matrices_have_hot_columns() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut random = Random::new(9);
     for is_skewed in [false, true] {
         let lengths = vec![20; 5000];
@@ -115,14 +105,14 @@ fn only_skewed_matrices_have_hot_columns() {
             true => random.below(1000) * 97,
             false => random.below(100_000),
         });
-        let stored = Stored::new(&cx, &pattern, &vec![0.5_f64; pattern.columns.len()]);
+        let stored = Stored::new(cx, &pattern, &vec![0.5_f64; pattern.columns.len()]);
         let problem = SpmvProblem {
             op: Operation::NonTranspose,
             a: stored.matrix,
             types: F64::TYPES,
             value_updates: false,
         };
-        let build = |demands| build_if(&cx, &device, &problem, demands);
+        let build = |demands| build_if(cx, &problem, demands);
         let demands = Demands { most: 1000, entries: 1, x_bytes: 800_000, ..DEMANDS };
         let plan = build(demands);
         assert_eq!(plan.is_some(), is_skewed);
@@ -158,7 +148,7 @@ fn problem<C: Combo>(stored: &Stored, op: Operation, value_updates: bool) -> Spm
     SpmvProblem { op, a: stored.matrix, types: C::TYPES, value_updates }
 }
 
-fn products<C: Combo>(cx: &Context, device: &Arc<Device>, forms: &[Form])
+fn products<C: Combo>(cx: &DeviceCall<'_>, forms: &[Form])
 where
     C::Acc: Real,
 {
@@ -175,7 +165,7 @@ where
             let demands = Demands { rules, ..ANY };
             let [full, kept] = [true, false].map(|updates| {
                 let problem = problem::<C>(&stored, Operation::NonTranspose, updates);
-                build_if(cx, device, &problem, demands).unwrap()
+                build_if(cx, &problem, demands).unwrap()
             });
             let what = format!("{} {form:?} {rules:?}", C::TYPES.describe());
             assert_eq!((full.made.form, kept.made.form), (Form::Full, form), "{what}");
@@ -193,19 +183,19 @@ where
 #[test]
 fn products_are_sums() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
-    products::<F64>(&cx, &device, &[Form::Full, Form::Single, Form::Half, Form::Ones]);
-    products::<F32>(&cx, &device, &[Form::Full, Form::Half, Form::Ones]);
-    products::<F32F64>(&cx, &device, &[Form::Full, Form::Half, Form::Ones]);
-    products::<F16>(&cx, &device, &[Form::Full, Form::Ones]);
-    products::<F16F32>(&cx, &device, &[Form::Full, Form::Ones]);
-    products::<Bf16>(&cx, &device, &[Form::Full, Form::Ones]);
-    products::<Bf16F32>(&cx, &device, &[Form::Full, Form::Ones]);
+    let cx = &device.call(&cx).unwrap();
+    products::<F64>(cx, &[Form::Full, Form::Single, Form::Half, Form::Ones]);
+    products::<F32>(cx, &[Form::Full, Form::Half, Form::Ones]);
+    products::<F32F64>(cx, &[Form::Full, Form::Half, Form::Ones]);
+    products::<F16>(cx, &[Form::Full, Form::Ones]);
+    products::<F16F32>(cx, &[Form::Full, Form::Ones]);
+    products::<Bf16>(cx, &[Form::Full, Form::Ones]);
+    products::<Bf16F32>(cx, &[Form::Full, Form::Ones]);
 }
 
 /// Computes y = alpha · A · x + beta · y; `enqueue` is given a function that enqueues the product.
 fn execute<C: Combo>(
-    cx: &Context,
+    cx: &DeviceCall<'_>,
     plan: &LayoutSpmv<HotSellSpmv>,
     scalars: [C::Acc; 2],
     x: &[C::X],
@@ -215,16 +205,17 @@ fn execute<C: Combo>(
     let bytes = plan.workspace_bytes();
     let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes]).unwrap();
     let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
-    let cx = Context {
+    let context = Context {
         workspace: Workspace { address: workspace.address(), bytes },
         counters: counters.address(),
-        ..cx.clone()
+        ..Context::clone(cx)
     };
-    let (x, y) = (upload(&cx, x), upload(&cx, y));
+    let cx = &cx.device.call(&context).unwrap();
+    let (x, y) = (upload(cx, x), upload(cx, y));
     memory::synchronize(cx.stream).unwrap();
     enqueue(&|| {
         let [alpha, beta] = [0, 1].map(|at: usize| Address::new(&raw const scalars[at]));
-        plan.execute(&cx, alpha, &vector::<C::X>(&x), beta, &vector::<C::Y>(&y)).unwrap();
+        plan.execute(cx, alpha, &vector::<C::X>(&x), beta, &vector::<C::Y>(&y)).unwrap();
     });
     memory::synchronize(cx.stream).unwrap();
     assert!(counters.read(0, COUNTER_BYTES).unwrap().iter().all(|&byte| byte == 0));
@@ -235,7 +226,7 @@ fn execute<C: Combo>(
 #[test]
 fn complex_products_are_exact() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let pattern = pattern();
     macro_rules! check {
         ($combo:ident, $complex:ty, $real:ty) => {{
@@ -245,12 +236,12 @@ fn complex_products_are_exact() {
                 (0..count).map(|_| <$complex>::new(number(), number())).collect()
             };
             let (values, x) = (numbers(pattern.columns.len()), numbers(pattern.cols));
-            let stored = Stored::new(&cx, &pattern, &values);
+            let stored = Stored::new(cx, &pattern, &values);
             let problem = problem::<$combo>(&stored, Operation::NonTranspose, false);
-            let plan = build_if(&cx, &device, &problem, ANY).unwrap();
+            let plan = build_if(cx, &problem, ANY).unwrap();
             let y = vec![<$complex>::new(<$real>::NAN, 0.0); pattern.rows()];
             let scalars = [<$complex>::new(1.0, 0.0), <$complex>::new(0.0, 0.0)];
-            let found = execute::<$combo>(&cx, &plan, scalars, &x, &y, |enqueue| enqueue());
+            let found = execute::<$combo>(cx, &plan, scalars, &x, &y, |enqueue| enqueue());
             for (row, found) in found.iter().enumerate() {
                 let products = pattern.row(row).map(|at| values[at] * x[pattern.columns[at] as usize]);
                 assert_eq!(*found, products.sum::<$complex>(), "row {row}");
@@ -265,14 +256,14 @@ fn complex_products_are_exact() {
 #[test]
 fn alpha_zero_reads_nothing() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let pattern = pattern();
-    let stored = Stored::new(&cx, &pattern, &vec![f64::NAN; pattern.columns.len()]);
+    let stored = Stored::new(cx, &pattern, &vec![f64::NAN; pattern.columns.len()]);
     let problem = problem::<F64>(&stored, Operation::NonTranspose, false);
-    let plan = build_if(&cx, &device, &problem, ANY).unwrap();
+    let plan = build_if(cx, &problem, ANY).unwrap();
     let x = vec![f64::NAN; pattern.cols];
     let run = |beta: f64, y: f64| {
-        execute::<F64>(&cx, &plan, [0.0, beta], &x, &vec![y; pattern.rows()], |enqueue| enqueue())
+        execute::<F64>(cx, &plan, [0.0, beta], &x, &vec![y; pattern.rows()], |enqueue| enqueue())
     };
     assert!(run(0.0, f64::NAN).iter().all(|&y| y == 0.0));
     assert!(run(0.5, 3.0).iter().all(|&y| y == 1.5));
@@ -282,11 +273,11 @@ fn alpha_zero_reads_nothing() {
 #[test]
 fn values_can_be_updated() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let pattern = pattern();
     let count = pattern.columns.len();
     let (old, new) = (values(Form::Ones, count), values(Form::Full, count));
-    let (stored, fresh) = (Stored::new(&cx, &pattern, &old), Stored::new(&cx, &pattern, &new));
+    let (stored, fresh) = (Stored::new(cx, &pattern, &old), Stored::new(cx, &pattern, &new));
     for op in [Operation::NonTranspose, Operation::Transpose] {
         let sizes = [pattern.rows(), pattern.cols];
         let [rows, cols] = if op == Operation::Transpose { [sizes[1], sizes[0]] } else { sizes };
@@ -294,13 +285,13 @@ fn values_can_be_updated() {
         let x: Vec<f64> = (0..cols).map(|_| random.real()).collect();
         let build = |stored: &Stored, updates: bool| {
             let problem = problem::<F64>(stored, op, updates);
-            build_if(&cx, &device, &problem, ANY).unwrap()
+            build_if(cx, &problem, ANY).unwrap()
         };
-        let expected = run::<F64>(&cx, &build(&fresh, true), rows, &x);
+        let expected = run::<F64>(cx, &build(&fresh, true), rows, &x);
         for updates in [false, true] {
             let mut plan = build(&stored, updates);
-            plan.update_values(&cx, fresh.matrix.values()).unwrap();
-            assert!(bits(&run::<F64>(&cx, &plan, rows, &x)) == bits(&expected), "{op:?} {updates}");
+            plan.update_values(cx, fresh.matrix.values()).unwrap();
+            assert!(bits(&run::<F64>(cx, &plan, rows, &x)) == bits(&expected), "{op:?} {updates}");
         }
     }
 }
@@ -309,20 +300,21 @@ fn values_can_be_updated() {
 #[test]
 fn products_can_be_captured() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let stream = Stream::new(device.ordinal()).unwrap();
-    let cx = Context { stream: stream.address(), ..cx };
+    let context = Context { stream: stream.address(), ..Context::clone(cx) };
+    let cx = &device.call(&context).unwrap();
     let pattern = pattern();
     let values = values(Form::Full, pattern.columns.len());
-    let stored = Stored::new(&cx, &pattern, &values);
+    let stored = Stored::new(cx, &pattern, &values);
     let problem = problem::<F64>(&stored, Operation::NonTranspose, false);
-    let plan = build_if(&cx, &device, &problem, ANY).unwrap();
+    let plan = build_if(cx, &problem, ANY).unwrap();
     let mut random = Random::new(6);
     let x: Vec<f64> = (0..pattern.cols).map(|_| random.real()).collect();
     let y = vec![f64::NAN; pattern.rows()];
-    let expected = execute::<F64>(&cx, &plan, [1.0, 0.0], &x, &y, |enqueue| enqueue());
+    let expected = execute::<F64>(cx, &plan, [1.0, 0.0], &x, &y, |enqueue| enqueue());
     be_alone();
-    let found = execute::<F64>(&cx, &plan, [1.0, 0.0], &x, &y, |enqueue| {
+    let found = execute::<F64>(cx, &plan, [1.0, 0.0], &x, &y, |enqueue| {
         Graph::begin(&stream).unwrap();
         enqueue();
         let graph = Graph::end(&stream).unwrap();

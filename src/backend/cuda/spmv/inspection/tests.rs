@@ -1,16 +1,19 @@
 //! Tests of the inspection on a device against the CPU. Skipped without a device.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::*;
 use crate::algorithm::{Algorithm, Query};
 use crate::backend::cuda::convert::testing::{context, context_of_device};
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::{self, CudaMemory, Fill};
 use crate::backend::SpmvExecutor;
 use crate::error::Status;
 use crate::matrix::testing::pattern;
 use crate::matrix::{Compressed, SparseMatrix};
 use crate::memory::Allocator;
+use crate::memory::Context;
 use crate::support::{self, Combo};
 use crate::types::{BackendKind, Effort, Format, IndexBase, IndexType, OpKind, Operation};
 use matrices::gallery::{self, Set};
@@ -64,21 +67,21 @@ fn corpus() -> Vec<(&'static str, OwnedCsr<()>)> {
     out
 }
 
-fn one_wait<V>(device: &Arc<Device>, cx: &Context, name: &str, a: &OwnedCsr<V>) {
+fn one_wait<V>(cx: &DeviceCall<'_>, name: &str, a: &OwnedCsr<V>) {
     let stored = Stored::new(cx, a, thirds);
     let SparseArrays::Csr(m) = &stored.problem.a.arrays else { unreachable!() };
     let rows = Rows::of(m);
-    let (inspected, statistics) = inspect_in_place(cx, device, &stored.problem).unwrap();
+    let (inspected, statistics) = inspect_in_place(cx, &stored.problem).unwrap();
     let expected = SpmvStatistics::of(&pattern(a), 8);
     assert_eq!(statistics, expected, "{name}");
     assert_eq!(inspected.properties.adjacent, expected.is_adjacent(), "{name}");
     assert_eq!(inspected.properties.shared.map(|entries| entries as u64), expected.shared(), "{name}");
     assert_eq!(inspected.properties.form, Form::Full, "{name}");
-    let report = check::inspect(cx, device, &stored.problem.a, stored.problem.op, "A").unwrap();
+    let report = check::inspect(cx, &stored.problem.a, stored.problem.op, "A").unwrap();
     assert_eq!(inspected.report.major, report.major, "{name}");
     assert_eq!(inspected.report.structure.sorted, report.structure.sorted, "{name}");
     // Inspection of rows that are known to be valid.
-    let properties = StorageProperties::of_rows(cx, device, &stored.problem, &rows).unwrap();
+    let properties = StorageProperties::of_rows(cx, &stored.problem, &rows).unwrap();
     let marks = |properties: &StorageProperties| {
         properties.same.as_ref().map(|same| same.read(0, same.len()).unwrap())
     };
@@ -93,12 +96,12 @@ fn one_wait<V>(device: &Arc<Device>, cx: &Context, name: &str, a: &OwnedCsr<V>) 
 #[test]
 fn one_wait_brings_what_four_would() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for (name, a) in corpus() {
-        one_wait(&device, &cx, name, &a);
+        one_wait(cx, name, &a);
     }
     for (rows, cols) in [(0, 0), (0, 7), (40, 0), (2000, 3)] {
-        one_wait(&device, &cx, "empty", &gallery::empty(rows, cols).unwrap());
+        one_wait(cx, "empty", &gallery::empty(rows, cols).unwrap());
     }
     assert_eq!(cx.allocator.live_bytes(), 0);
 }
@@ -106,10 +109,10 @@ fn one_wait_brings_what_four_would() {
 #[test]
 fn values_that_will_be_updated_are_not_looked_at() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let a = gallery::named("conf5").unwrap();
-    let stored = Stored::new(&cx, &a, |_| 1.0);
-    let form = |problem: &SpmvProblem| inspect_in_place(&cx, &device, problem).unwrap().0.properties.form;
+    let stored = Stored::new(cx, &a, |_| 1.0);
+    let form = |problem: &SpmvProblem| inspect_in_place(cx, problem).unwrap().0.properties.form;
     assert_eq!(form(&stored.problem), Form::Ones);
     // A kernel that read the values would fault.
     let nowhere = stored.problem.a.with_values(Address::NULL);
@@ -120,36 +123,32 @@ fn values_that_will_be_updated_are_not_looked_at() {
 #[test]
 fn an_error_leaves_nothing_behind() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let a = gallery::named("rmat16").unwrap();
-    let mut stored = Stored::new(&cx, &a, thirds);
+    let mut stored = Stored::new(cx, &a, thirds);
     let before = cx.allocator.live_bytes();
     let problem = stored.problem;
     let text = |result: Result<(InspectedMatrix, SpmvStatistics)>| match result {
         Ok(_) => panic!("it is wrong"),
         Err(error) => (error.status, error.to_string()),
     };
-    let (_, expected) = inspect_in_place(&cx, &device, &problem).unwrap();
+    let (_, expected) = inspect_in_place(cx, &problem).unwrap();
     for round in 0..3 {
         // An allocation fails between the kernels.
         let memory = Arc::new(CudaMemory(Arc::clone(&device)));
         let tight = context(Allocator::new(memory, Address::NULL, 1000));
-        let (status, _) = text(inspect_in_place(&tight, &device, &problem));
+        let (status, _) = text(inspect_in_place(&device.call(&tight).unwrap(), &problem));
         assert_eq!((status, tight.allocator.live_bytes()), (Status::InsufficientResources, 0), "{round}");
         // The pattern is invalid: the error must be that of the check alone.
         let right = stored.offsets.read(0, stored.offsets.len()).unwrap();
         let mut wrong = right.clone();
         (wrong[700], wrong[9000]) = (i32::MIN, i32::MAX);
         memory::upload(stored.offsets.address(), &wrong, cx.stream).unwrap();
-        let alone = check::inspect(&cx, &device, &problem.a, problem.op, "A").unwrap_err();
-        assert_eq!(
-            text(inspect_in_place(&cx, &device, &problem)),
-            (alone.status, alone.to_string()),
-            "{round}"
-        );
+        let alone = check::inspect(cx, &problem.a, problem.op, "A").unwrap_err();
+        assert_eq!(text(inspect_in_place(cx, &problem)), (alone.status, alone.to_string()), "{round}");
         assert_eq!(cx.allocator.live_bytes(), before, "{round}");
         memory::upload(stored.offsets.address(), &right, cx.stream).unwrap();
-        let (_, found) = inspect_in_place(&cx, &device, &problem).unwrap();
+        let (_, found) = inspect_in_place(cx, &problem).unwrap();
         assert_eq!(found, expected, "{round}");
         assert_eq!(cx.allocator.live_bytes(), before, "{round}");
     }
@@ -159,13 +158,13 @@ fn an_error_leaves_nothing_behind() {
 #[test]
 fn a_chosen_plan_is_a_named_one() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for (name, a) in corpus() {
         for value_updates in [false, true] {
-            let stored = Stored::new(&cx, &a, |at| if name == "cant" { 1.0 } else { thirds(at) });
+            let stored = Stored::new(cx, &a, |at| if name == "cant" { 1.0 } else { thirds(at) });
             let problem = SpmvProblem { value_updates, ..stored.problem };
-            let (inspected, _) = inspect_in_place(&cx, &device, &problem).unwrap();
-            let of = |inspected| sell::arrays_of(&cx, &device, &problem, inspected).unwrap();
+            let (inspected, _) = inspect_in_place(cx, &problem).unwrap();
+            let of = |inspected| sell::arrays_of(cx, &problem, inspected).unwrap();
             assert!(of(Some(&inspected)) == of(None), "{name} {value_updates}");
         }
     }
@@ -181,14 +180,14 @@ fn a_chosen_plan_is_a_named_one() {
 #[ignore = "times phases on a device"]
 fn phases() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let (format, types) = (Format::Csr, support::F64::TYPES);
     let query = Query { op: OpKind::Spmv, format, types, backend: BackendKind::Cuda, algorithm: None };
     let rows = query.rows().unwrap();
     println!("{:28} {:>9} {:>9} | check counts choice build drop   | all", "matrix", "rows", "nnz");
     for named in gallery::names().iter().filter(|named| named.set == Set::Comparison) {
         let a = named.pattern().unwrap();
-        let stored = Stored::new(&cx, &a, thirds);
+        let stored = Stored::new(cx, &a, thirds);
         let problem = stored.problem;
         let mut times: [Vec<f64>; 6] = Default::default();
         let mut chosen = Algorithm::Sell;
@@ -202,10 +201,10 @@ fn phases() {
                 }
                 at = Instant::now();
             };
-            check::inspect(&cx, &device, &problem.a, problem.op, "A").unwrap();
+            check::inspect(cx, &problem.a, problem.op, "A").unwrap();
             lap(0, &mut times);
             let start = Instant::now();
-            let inspection = inspect(&cx, &device, &problem).unwrap();
+            let inspection = inspect(cx, &problem).unwrap();
             lap(1, &mut times);
             let machine = &crate::select::roofline::Machine::H100;
             let choices =
@@ -214,8 +213,7 @@ fn phases() {
             chosen = choices[0].algorithm();
             lap(2, &mut times);
             let plan: Box<dyn SpmvExecutor> =
-                crate::backend::cuda::spmv::build(&cx, &device, &problem, &choices[0], Some(&inspection))
-                    .unwrap();
+                crate::backend::cuda::spmv::build(cx, &problem, &choices[0], Some(&inspection)).unwrap();
             lap(3, &mut times);
             drop(inspection);
             lap(4, &mut times);

@@ -1,62 +1,29 @@
 //! Tests against the CPU's layout, bit for bit. Skipped without a device.
 
 use super::*;
-use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::convert::testing::{all, context_of_device, Uploaded, WIDTHS};
+use crate::backend::cuda::device::DeviceCall;
 use crate::format::mask_block::tests::{ALL, SMALL, SMALL_FOURS};
 use crate::format::mask_block::WIDE;
 use crate::format::testing::TestMatrix;
 use crate::types::IndexType;
 use testkit::sequence;
 
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
-
-/// A matrix on the device.
-struct Uploaded {
-    rows: Rows,
-    _arrays: (DeviceBuffer<i64>, DeviceBuffer<i64>, DeviceBuffer<f64>),
-}
-
-impl Uploaded {
-    fn new(cx: &Context, matrix: &TestMatrix, widths: (IndexType, IndexType)) -> Self {
-        let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
-        let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
-        let values = DeviceBuffer::from_slice(cx, &matrix.values).unwrap();
-        let rows = Rows {
-            offsets: offsets.address(),
-            indices: indices.address(),
-            values: values.address(),
-            offset_type: widths.0,
-            index_type: widths.1,
-            base: matrix.base,
-            rows: matrix.offsets.len() as i64 - 1,
-            cols: matrix.cols as i64,
-            nnz: matrix.values.len() as i64,
-        };
-        Uploaded { rows, _arrays: (offsets, indices, values) }
-    }
-}
-
-fn all<T: bytemuck::Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
-    buffer.read(0, buffer.len()).unwrap()
-}
-
 /// Asserts that the device makes the CPU's layout; `longest` is the length of the longest row that the device
 /// is given.
 fn same(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     matrix: &TestMatrix,
     rules: Rules,
     longest: i64,
     widths: (IndexType, IndexType),
 ) {
     let expected = matrix.build(rules);
-    let uploaded = Uploaded::new(cx, matrix, widths);
+    let uploaded = Uploaded::of(cx, matrix, widths, matrix.values.clone());
     for origins in [None, Some(None)] {
         let kept = origins.is_some();
         let rows = &uploaded.rows;
-        let found = Arrays::build(cx, device, rows, longest, DataType::R64F, |_| rules, origins).unwrap();
+        let found = Arrays::build(cx, rows, longest, DataType::R64F, |_| rules, origins).unwrap();
         let what = format!("{rules:?} {widths:?} {longest}");
         assert_eq!(all(&found.heads), expected.heads[..], "{what}");
         assert_eq!(all(&found.parts), expected.parts[..], "{what}");
@@ -77,7 +44,7 @@ fn same(
 #[test]
 fn the_device_makes_what_the_cpu_makes() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for widths in WIDTHS {
         for base in [0, 1] {
             for rows in [0, 1, 4, 5, 7, 8, 9, 12, 13, 31, 1000, 2500] {
@@ -87,10 +54,10 @@ fn the_device_makes_what_the_cpu_makes() {
                     let matrix =
                         TestMatrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
                     for rules in ALL {
-                        same(&cx, &device, &matrix, rules, 54, widths);
+                        same(cx, &matrix, rules, 54, widths);
                     }
                     // As if rows were long, so that each group of eight rows might have several warps.
-                    same(&cx, &device, &matrix, SMALL_FOURS, i64::MAX, widths);
+                    same(cx, &matrix, SMALL_FOURS, i64::MAX, widths);
                 }
             }
         }
@@ -100,7 +67,7 @@ fn the_device_makes_what_the_cpu_makes() {
 #[test]
 fn long_rows_are_walked_in_pieces() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for widths in WIDTHS {
         for base in [0, 1] {
             // Long slabs, wide and narrow pieces, empty slabs, an entry stored three times, and a row whose
@@ -118,8 +85,8 @@ fn long_rows_are_walked_in_pieces() {
             let far = TestMatrix::new(base, 1 << 19, &lengths, far);
             for rules in ALL {
                 for longest in [0, 9000] {
-                    same(&cx, &device, &near, rules, longest, widths);
-                    same(&cx, &device, &far, rules, longest, widths);
+                    same(cx, &near, rules, longest, widths);
+                    same(cx, &far, rules, longest, widths);
                 }
             }
             let layout = far.build(SMALL);

@@ -6,12 +6,13 @@ use half::f16;
 use super::super::LayoutSpmv;
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory;
 use crate::backend::SpmvExecutor;
 use crate::format::testing::TestRows;
 use crate::format::warp_sell::WIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::{Workspace, COUNTER_BYTES};
+use crate::memory::{Context, Workspace, COUNTER_BYTES};
 use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, Element, IndexBase, IndexType, Operation, Storage};
 use testkit::Random;
@@ -133,14 +134,13 @@ impl Stored {
 }
 
 fn build<C: Combo>(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     a: SparseMatrix,
     op: Operation,
     value_updates: bool,
 ) -> LayoutSpmv<SellSpmv> {
     let problem = SpmvProblem { op, a, types: C::TYPES, value_updates };
-    LayoutSpmv::<SellSpmv>::build(cx, device, &problem, None).unwrap()
+    LayoutSpmv::<SellSpmv>::build(cx, &problem, None).unwrap()
 }
 
 pub(crate) fn vector<V: Element>(buffer: &DeviceBuffer<u8>) -> DenseVector {
@@ -207,7 +207,7 @@ where
 
 /// Compares a plan that stores the values in this form with one that stores them in full. Products must have
 /// the same bits where both have the same rules; returns whether they have.
-fn check<C: Combo>(cx: &Context, device: &Arc<Device>, pattern: &Pattern, form: Form, expected: Form) -> bool
+fn check<C: Combo>(cx: &DeviceCall<'_>, pattern: &Pattern, form: Form, expected: Form) -> bool
 where
     C::Acc: Real,
 {
@@ -216,8 +216,8 @@ where
     let mut random = Random::new(3);
     let x: Vec<C::X> = round::<C, _>(&(0..pattern.cols).map(|_| random.real()).collect::<Vec<_>>());
     let stored = Stored::new(cx, pattern, &values);
-    let full = build::<C>(cx, device, stored.matrix, Operation::NonTranspose, true);
-    let kept = build::<C>(cx, device, stored.matrix, Operation::NonTranspose, false);
+    let full = build::<C>(cx, stored.matrix, Operation::NonTranspose, true);
+    let kept = build::<C>(cx, stored.matrix, Operation::NonTranspose, false);
     assert_eq!((full.made.form, kept.made.form), (Form::Full, expected), "{what}");
     assert_eq!(kept.made.arrays.values.len(), expected.bytes(C::TYPES.a) * kept.made.arrays.slots, "{what}");
     assert_eq!(kept.details(), expected.describe(), "{what}");
@@ -234,12 +234,12 @@ where
 #[test]
 fn products_have_the_bits_of_full_values() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for mean in [4, 12, 40] {
         let pattern = pattern(mean);
         macro_rules! check {
             ($($combo:ident: $($form:ident as $expected:ident),*;)*) => { $($(
-                let same = check::<$combo>(&cx, &device, &pattern, Form::$form, Form::$expected);
+                let same = check::<$combo>(cx, &pattern, Form::$form, Form::$expected);
                 // Short rows have groups of two entries in every form, but full fp64 values have half steps
                 // as well.
                 let has_halves = $combo::TYPES.a == DataType::R64F && Form::$expected != Form::Full;
@@ -263,7 +263,7 @@ fn products_have_the_bits_of_full_values() {
 #[test]
 fn pairs_of_slices_give_the_sums() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let lanes = select::lanes_at_once(device.properties().multiprocessors as usize);
     for rows in [2 * lanes, 2 * lanes + 33] {
         let mut random = Random::new(rows as u64);
@@ -276,14 +276,14 @@ fn pairs_of_slices_give_the_sums() {
             _ if row % 4096 < 2048 => row / 2 + random.below(100),
             _ => random.below(cols),
         });
-        check::<F16>(&cx, &device, &pattern, Form::Full, Form::Full);
-        check::<Bf16F32>(&cx, &device, &pattern, Form::Full, Form::Full);
-        check::<F16F32>(&cx, &device, &pattern, Form::Ones, Form::Ones);
-        check::<F32>(&cx, &device, &pattern, Form::Half, Form::Half);
+        check::<F16>(cx, &pattern, Form::Full, Form::Full);
+        check::<Bf16F32>(cx, &pattern, Form::Full, Form::Full);
+        check::<F16F32>(cx, &pattern, Form::Ones, Form::Ones);
+        check::<F32>(cx, &pattern, Form::Half, Form::Half);
         let ones: Vec<f32> = vec![1.0; pattern.columns.len()];
-        let stored = Stored::new(&cx, &pattern, &ones);
+        let stored = Stored::new(cx, &pattern, &ones);
         let slices = |updates| {
-            let plan = build::<F32>(&cx, &device, stored.matrix, Operation::NonTranspose, updates);
+            let plan = build::<F32>(cx, stored.matrix, Operation::NonTranspose, updates);
             plan.made.launch.slices_of_warp
         };
         assert_eq!((slices(false), slices(true)), (2, 1));
@@ -295,20 +295,20 @@ fn pairs_of_slices_give_the_sums() {
 #[test]
 fn groups_of_four_have_the_bits_of_full_fp32() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let pattern = pattern(40);
     let mut random = Random::new(4);
     let x: Vec<f64> = (0..pattern.cols).map(|_| random.real()).collect();
     for form in [Form::Ones, Form::Half, Form::Single] {
         let values = values(form, pattern.columns.len());
         let singles: Vec<f32> = values.iter().map(|&value| value as f32).collect();
-        let (doubles, singles) = (Stored::new(&cx, &pattern, &values), Stored::new(&cx, &pattern, &singles));
-        let full = build::<F32F64>(&cx, &device, singles.matrix, Operation::NonTranspose, true);
-        let kept = build::<F64>(&cx, &device, doubles.matrix, Operation::NonTranspose, false);
+        let (doubles, singles) = (Stored::new(cx, &pattern, &values), Stored::new(cx, &pattern, &singles));
+        let full = build::<F32F64>(cx, singles.matrix, Operation::NonTranspose, true);
+        let kept = build::<F64>(cx, doubles.matrix, Operation::NonTranspose, false);
         assert_eq!((full.made.form, kept.made.form), (Form::Full, form));
         assert_eq!((full.made.arrays.rules, kept.made.arrays.rules.group_log2), (kept.made.arrays.rules, 2));
         let (full, kept) =
-            (run::<F32F64>(&cx, &full, pattern.rows(), &x), run::<F64>(&cx, &kept, pattern.rows(), &x));
+            (run::<F32F64>(cx, &full, pattern.rows(), &x), run::<F64>(cx, &kept, pattern.rows(), &x));
         assert!(bits(&full) == bits(&kept), "{form:?}");
     }
 }
@@ -317,59 +317,59 @@ fn groups_of_four_have_the_bits_of_full_fp32() {
 #[test]
 fn transposes_are_narrowed() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let pattern = pattern(4);
     let mut random = Random::new(5);
     let x: Vec<f32> = (0..pattern.rows()).map(|_| random.real() as f32).collect();
     for form in [Form::Ones, Form::Half] {
         let values: Vec<f32> = round::<F32, _>(&values(form, pattern.columns.len()));
-        let stored = Stored::new(&cx, &pattern, &values);
-        let plans = [false, true]
-            .map(|updates| build::<F32>(&cx, &device, stored.matrix, Operation::Transpose, updates));
+        let stored = Stored::new(cx, &pattern, &values);
+        let plans =
+            [false, true].map(|updates| build::<F32>(cx, stored.matrix, Operation::Transpose, updates));
         assert_eq!(plans.each_ref().map(|plan| plan.made.form), [form, Form::Full]);
         assert_eq!(plans[0].made.arrays.rules, plans[1].made.arrays.rules);
-        let [kept, full] = plans.each_ref().map(|plan| run::<F32>(&cx, plan, pattern.cols, &x));
+        let [kept, full] = plans.each_ref().map(|plan| run::<F32>(cx, plan, pattern.cols, &x));
         assert!(bits(&kept) == bits(&full), "{form:?}");
     }
     // Complex values are not narrowed.
     let complex = vec![num_complex::Complex64::ONE; pattern.columns.len()];
-    let stored = Stored::new(&cx, &pattern, &complex);
-    assert_eq!(build::<C64>(&cx, &device, stored.matrix, Operation::Transpose, false).made.form, Form::Full);
+    let stored = Stored::new(cx, &pattern, &complex);
+    assert_eq!(build::<C64>(cx, stored.matrix, Operation::Transpose, false).made.form, Form::Full);
 }
 
 /// Tests that new values take the form that fits them: narrower, wider, and back.
 #[test]
 fn new_values_take_their_own_form() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for mean in [4, 40] {
         let pattern = pattern(mean);
         let mut random = Random::new(6);
         let x: Vec<f64> = (0..pattern.cols).map(|_| random.real()).collect();
-        let first = Stored::new(&cx, &pattern, &values(Form::Ones, pattern.columns.len()));
-        let mut plan = build::<F64>(&cx, &device, first.matrix, Operation::NonTranspose, false);
+        let first = Stored::new(cx, &pattern, &values(Form::Ones, pattern.columns.len()));
+        let mut plan = build::<F64>(cx, first.matrix, Operation::NonTranspose, false);
         let workspace = plan.workspace_bytes();
         for form in [Form::Full, Form::Ones, Form::Single, Form::Half, Form::Full, Form::Half, Form::Ones] {
-            let stored = Stored::new(&cx, &pattern, &values(form, pattern.columns.len()));
-            plan.update_values(&cx, stored.matrix.values()).unwrap();
-            let fresh = build::<F64>(&cx, &device, stored.matrix, Operation::NonTranspose, false);
+            let stored = Stored::new(cx, &pattern, &values(form, pattern.columns.len()));
+            plan.update_values(cx, stored.matrix.values()).unwrap();
+            let fresh = build::<F64>(cx, stored.matrix, Operation::NonTranspose, false);
             assert_eq!((plan.made.form, fresh.made.form), (form, form));
             assert_eq!(plan.details(), form.describe());
             // The workspace must not grow, since a program has asked for its size before.
             assert_eq!(plan.workspace_bytes(), workspace);
             let (found, expected) =
-                (run::<F64>(&cx, &plan, pattern.rows(), &x), run::<F64>(&cx, &fresh, pattern.rows(), &x));
+                (run::<F64>(cx, &plan, pattern.rows(), &x), run::<F64>(cx, &fresh, pattern.rows(), &x));
             assert!(bits(&found) == bits(&expected), "{form:?}");
         }
         // If updates are announced, values are never narrowed.
-        let mut plan = build::<F64>(&cx, &device, first.matrix, Operation::NonTranspose, true);
-        let stored = Stored::new(&cx, &pattern, &values(Form::Full, pattern.columns.len()));
-        plan.update_values(&cx, stored.matrix.values()).unwrap();
+        let mut plan = build::<F64>(cx, first.matrix, Operation::NonTranspose, true);
+        let stored = Stored::new(cx, &pattern, &values(Form::Full, pattern.columns.len()));
+        plan.update_values(cx, stored.matrix.values()).unwrap();
         memory::synchronize(cx.stream).unwrap();
-        let fresh = build::<F64>(&cx, &device, stored.matrix, Operation::NonTranspose, true);
+        let fresh = build::<F64>(cx, stored.matrix, Operation::NonTranspose, true);
         assert_eq!(plan.made.form, Form::Full);
         let (found, expected) =
-            (run::<F64>(&cx, &plan, pattern.rows(), &x), run::<F64>(&cx, &fresh, pattern.rows(), &x));
+            (run::<F64>(cx, &plan, pattern.rows(), &x), run::<F64>(cx, &fresh, pattern.rows(), &x));
         assert!(bits(&found) == bits(&expected));
     }
 }
@@ -378,13 +378,13 @@ fn new_values_take_their_own_form() {
 /// every form that has zeros.
 #[test]
 fn padding_brings_nothing_into_y() {
-    fn check<C: Combo>(cx: &Context, device: &Arc<Device>, pattern: &Pattern, form: Form)
+    fn check<C: Combo>(cx: &DeviceCall<'_>, pattern: &Pattern, form: Form)
     where
         C::Acc: Real,
     {
         let values: Vec<C::A> = round::<C, _>(&values(form, pattern.columns.len()));
         let stored = Stored::new(cx, pattern, &values);
-        let plan = build::<C>(cx, device, stored.matrix, Operation::NonTranspose, false);
+        let plan = build::<C>(cx, stored.matrix, Operation::NonTranspose, false);
         assert_eq!(plan.made.form, form);
         let heads = plan.made.arrays.heads.read(0, plan.made.arrays.heads.len()).unwrap();
         assert!(heads.iter().any(|head| head.flags & WIDE != 0));
@@ -400,17 +400,17 @@ fn padding_brings_nothing_into_y() {
         }
     }
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for mean in [4, 40] {
         let pattern = pattern(mean);
         for form in [Form::Ones, Form::Half, Form::Single] {
-            check::<F64>(&cx, &device, &pattern, form);
+            check::<F64>(cx, &pattern, form);
         }
         for form in [Form::Ones, Form::Half] {
-            check::<F32>(&cx, &device, &pattern, form);
+            check::<F32>(cx, &pattern, form);
         }
-        check::<F16F32>(&cx, &device, &pattern, Form::Ones);
-        check::<Bf16F32>(&cx, &device, &pattern, Form::Ones);
+        check::<F16F32>(cx, &pattern, Form::Ones);
+        check::<Bf16F32>(cx, &pattern, Form::Ones);
     }
 }
 
@@ -418,7 +418,7 @@ fn padding_brings_nothing_into_y() {
 /// small lengths, so with and without a half step, and with one and several lanes per item.
 #[test]
 fn slices_of_all_kinds_give_the_sums() {
-    fn check<C: Combo>(cx: &Context, device: &Arc<Device>, pattern: &Pattern, what: &str)
+    fn check<C: Combo>(cx: &DeviceCall<'_>, pattern: &Pattern, what: &str)
     where
         C::Acc: Real,
     {
@@ -427,12 +427,12 @@ fn slices_of_all_kinds_give_the_sums() {
             round::<C, _>(&(0..pattern.columns.len()).map(|_| random.real()).collect::<Vec<_>>());
         let x: Vec<C::X> = round::<C, _>(&(0..pattern.cols).map(|_| random.real()).collect::<Vec<_>>());
         let stored = Stored::new(cx, pattern, &values);
-        let plan = build::<C>(cx, device, stored.matrix, Operation::NonTranspose, true);
+        let plan = build::<C>(cx, stored.matrix, Operation::NonTranspose, true);
         let y = run::<C>(cx, &plan, pattern.rows(), &x);
         check_sums::<C>(pattern, &values, &x, &y, &format!("{what} {:?}", C::TYPES));
     }
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for length in [1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 27, 40, 75] {
         let lengths = vec![length; 700];
         type Columns<'a> = &'a dyn Fn(usize, usize) -> usize;
@@ -445,11 +445,11 @@ fn slices_of_all_kinds_give_the_sums() {
         ];
         for (what, column) in kinds {
             let pattern = Pattern::new(0, 100_000, &lengths, column);
-            check::<F64>(&cx, &device, &pattern, what);
-            check::<F32>(&cx, &device, &pattern, what);
-            check::<F32F64>(&cx, &device, &pattern, what);
-            check::<F16>(&cx, &device, &pattern, what);
-            check::<Bf16F32>(&cx, &device, &pattern, what);
+            check::<F64>(cx, &pattern, what);
+            check::<F32>(cx, &pattern, what);
+            check::<F32F64>(cx, &pattern, what);
+            check::<F16>(cx, &pattern, what);
+            check::<Bf16F32>(cx, &pattern, what);
         }
     }
 }
@@ -458,33 +458,33 @@ fn slices_of_all_kinds_give_the_sums() {
 #[test]
 fn bands_have_groups_of_their_types() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let pattern = Pattern::new(0, 1064, &[64; 1000], |row, entry| row + entry);
-    fn group<C: Combo>(cx: &Context, device: &Arc<Device>, pattern: &Pattern, values: &[C::A]) -> usize {
+    fn group<C: Combo>(cx: &DeviceCall<'_>, pattern: &Pattern, values: &[C::A]) -> usize {
         let stored = Stored::new(cx, pattern, values);
-        build::<C>(cx, device, stored.matrix, Operation::NonTranspose, true).made.arrays.rules.group()
+        build::<C>(cx, stored.matrix, Operation::NonTranspose, true).made.arrays.rules.group()
     }
     let reals = values(Form::Full, pattern.columns.len());
-    assert_eq!(group::<F64>(&cx, &device, &pattern, &reals), 4);
-    check::<F64>(&cx, &device, &pattern, Form::Full, Form::Full);
+    assert_eq!(group::<F64>(cx, &pattern, &reals), 4);
+    check::<F64>(cx, &pattern, Form::Full, Form::Full);
     let singles: Vec<_> = reals.iter().map(|&v| num_complex::Complex32::new(v as f32, 1.0)).collect();
-    assert_eq!(group::<C32>(&cx, &device, &pattern, &singles), 2);
+    assert_eq!(group::<C32>(cx, &pattern, &singles), 2);
     let doubles: Vec<_> = reals.iter().map(|&v| num_complex::Complex64::new(v, 1.0)).collect();
-    assert_eq!(group::<C64>(&cx, &device, &pattern, &doubles), 2);
+    assert_eq!(group::<C64>(cx, &pattern, &doubles), 2);
 }
 
 /// Tests rows of several blocks, whose complex sums take two words of a slot.
 #[test]
 fn long_rows_of_complex_values() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let pattern = pattern(9);
     let reals = values(Form::Full, pattern.columns.len());
     let of = |re: f64, im: f64| num_complex::Complex64::new(re, im);
     let values: Vec<_> = reals.iter().map(|&real| of(real, -2.0 * real)).collect();
-    let stored = Stored::new(&cx, &pattern, &values);
-    let plan = build::<C64>(&cx, &device, stored.matrix, Operation::NonTranspose, false);
-    let y = run::<C64>(&cx, &plan, pattern.rows(), &vec![of(1.0, 1.0); pattern.cols]);
+    let stored = Stored::new(cx, &pattern, &values);
+    let plan = build::<C64>(cx, stored.matrix, Operation::NonTranspose, false);
+    let y = run::<C64>(cx, &plan, pattern.rows(), &vec![of(1.0, 1.0); pattern.cols]);
     for (row, y) in y.iter().enumerate() {
         let (sum, magnitude) =
             pattern.row(row).fold((0.0, 0.0), |(sum, all), at| (sum + reals[at], all + reals[at].abs()));

@@ -4,7 +4,8 @@ use bytemuck::Pod;
 use half::f16;
 
 use super::*;
-use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::convert::testing::{context_of_device, Uploaded, WIDTHS};
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::Readback;
 use crate::format::warp_sell::tests::{grouped, WarpSellTestMatrix, FOURS, SMALL, THREES, TWOS};
 use crate::format::warp_sell::WarpSell;
@@ -12,49 +13,28 @@ use crate::format::warp_sell::ROWS;
 use crate::types::IndexType;
 use testkit::sequence;
 
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
-
 fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
     let bytes = bytes.read(0, bytes.len()).unwrap();
     bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
 }
 
 /// Marks the rows with the columns of the row before, and counts the entries of items of 2 and of 3 rows.
-fn marks(cx: &Context, device: &Arc<Device>, rows: &Rows) -> (DeviceBuffer<u8>, [usize; 2]) {
-    let mut words = Readback::take(cx, device).unwrap();
-    let same = inspection::enqueue_shared(cx, device, rows, words.at(5)).unwrap();
+fn marks(cx: &DeviceCall<'_>, rows: &Rows) -> (DeviceBuffer<u8>, [usize; 2]) {
+    let mut words = Readback::take(cx).unwrap();
+    let same = inspection::enqueue_shared(cx, rows, words.at(5)).unwrap();
     words.fetch(cx, 7).unwrap();
     let found = words.wait(cx).unwrap();
     (same, [found[5] as usize, found[6] as usize])
 }
 
-fn same(
-    cx: &Context,
-    device: &Arc<Device>,
-    matrix: &WarpSellTestMatrix,
-    rules: Rules,
-    widths: (IndexType, IndexType),
-) {
+fn same(cx: &DeviceCall<'_>, matrix: &WarpSellTestMatrix, rules: Rules, widths: (IndexType, IndexType)) {
     let expected = matrix.build(rules);
-    let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
-    let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
-    let values = DeviceBuffer::from_slice(cx, &matrix.values).unwrap();
-    let rows = Rows {
-        offsets: offsets.address(),
-        indices: indices.address(),
-        values: values.address(),
-        offset_type: widths.0,
-        index_type: widths.1,
-        base: matrix.base,
-        rows: matrix.offsets.len() as i64 - 1,
-        cols: matrix.cols as i64,
-        nnz: matrix.values.len() as i64,
-    };
+    let (shape, arrays) = ((matrix.base, matrix.cols), [&matrix.offsets[..], &matrix.indices]);
+    let rows = &Uploaded::new(cx, shape, arrays, widths, matrix.values.clone()).rows;
     for origins in [None, Some(None)] {
         let kept = origins.is_some();
-        let same = (rules.item_rows > 1 && rows.rows > 0).then(|| marks(cx, device, &rows).0);
-        let arrays = Arrays::build(cx, device, &rows, rules, same.as_ref(), DataType::R64F, origins).unwrap();
+        let same = (rules.item_rows > 1 && rows.rows > 0).then(|| marks(cx, rows).0);
+        let arrays = Arrays::build(cx, rows, rules, same.as_ref(), DataType::R64F, origins).unwrap();
         let found = WarpSell {
             row_count: arrays.rows as usize,
             rules,
@@ -77,7 +57,7 @@ fn same(
 #[test]
 fn the_device_makes_what_the_cpu_makes() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for widths in WIDTHS {
         for base in [0, 1] {
             for rows in [0, 1, 31, 32, 33, 64, 65, 1000, 2500] {
@@ -87,14 +67,14 @@ fn the_device_makes_what_the_cpu_makes() {
                     (row * 7 + entry * 131) % 1000
                 });
                 for rules in [SMALL, FOURS, Rules { window: 1024, entries: 60, ..FOURS }] {
-                    same(&cx, &device, &matrix, rules, widths);
+                    same(cx, &matrix, rules, widths);
                 }
                 for k in [2, 3, 6] {
                     let matrix = grouped(base, k, &lengths);
-                    same(&cx, &device, &matrix, TWOS, widths);
-                    same(&cx, &device, &matrix, Rules { window: 1024, entries: 40, ..TWOS }, widths);
-                    same(&cx, &device, &matrix, THREES, widths);
-                    same(&cx, &device, &matrix, Rules { window: 1023, ..THREES }, widths);
+                    same(cx, &matrix, TWOS, widths);
+                    same(cx, &matrix, Rules { window: 1024, entries: 40, ..TWOS }, widths);
+                    same(cx, &matrix, THREES, widths);
+                    same(cx, &matrix, Rules { window: 1023, ..THREES }, widths);
                 }
             }
             // Long rows, wide and narrow slices, runs, equal lengths.
@@ -102,12 +82,12 @@ fn the_device_makes_what_the_cpu_makes() {
             (lengths[7], lengths[8], lengths[130], lengths[131]) = (513, 70_000, 512, 1700);
             let hops = |row: usize, entry: usize| if row % 50 == 7 { entry * 3 } else { row + entry };
             let matrix = WarpSellTestMatrix::new(base, 1 << 18, &lengths, hops);
-            same(&cx, &device, &matrix, SMALL, widths);
-            same(&cx, &device, &matrix, FOURS, widths);
+            same(cx, &matrix, SMALL, widths);
+            same(cx, &matrix, FOURS, widths);
             let far = |row: usize, entry: usize| entry % 2 * 100_000 + row;
-            same(&cx, &device, &WarpSellTestMatrix::new(base, 1 << 18, &lengths, far), FOURS, widths);
+            same(cx, &WarpSellTestMatrix::new(base, 1 << 18, &lengths, far), FOURS, widths);
             let equal = WarpSellTestMatrix::new(base, 4000, &vec![5; 3000], |row, entry| row + 100 * entry);
-            same(&cx, &device, &equal, Rules { window: 1024, ..SMALL }, widths);
+            same(cx, &equal, Rules { window: 1024, ..SMALL }, widths);
         }
     }
 }
@@ -115,13 +95,13 @@ fn the_device_makes_what_the_cpu_makes() {
 #[test]
 fn halves_move_as_bits() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let values: Vec<f16> = (0..64).map(|i| f16::from_bits(0x7c01 + i)).collect();
     let (offsets, indices) = ((0..=32).map(|r| 2 * r).collect::<Vec<i32>>(), vec![0_i32; 64]);
     let on_device = (
-        DeviceBuffer::from_slice(&cx, &offsets).unwrap(),
-        DeviceBuffer::from_slice(&cx, &indices).unwrap(),
-        DeviceBuffer::from_slice(&cx, &values).unwrap(),
+        DeviceBuffer::from_slice(cx, &offsets).unwrap(),
+        DeviceBuffer::from_slice(cx, &indices).unwrap(),
+        DeviceBuffer::from_slice(cx, &values).unwrap(),
     );
     let rows = Rows {
         offsets: on_device.0.address(),
@@ -134,7 +114,7 @@ fn halves_move_as_bits() {
         cols: 1,
         nnz: 64,
     };
-    let arrays = Arrays::build(&cx, &device, &rows, SMALL, None, DataType::R16F, None).unwrap();
+    let arrays = Arrays::build(cx, &rows, SMALL, None, DataType::R16F, None).unwrap();
     let found: Vec<u16> = elements(&arrays.values);
     assert_eq!(found, values.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
 }
@@ -142,13 +122,13 @@ fn halves_move_as_bits() {
 #[test]
 fn shared_columns_are_counted() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for k in [2, 3, 4, 6] {
         let mut next = sequence(k as u64);
         let lengths: Vec<usize> = (0..900).map(|_| next() % 40).collect();
         let matrix = grouped(1, k, &lengths);
-        let offsets = DeviceBuffer::from_slice(&cx, &matrix.offsets).unwrap();
-        let indices = DeviceBuffer::from_slice(&cx, &matrix.indices).unwrap();
+        let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
+        let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
         let rows = Rows {
             offsets: offsets.address(),
             indices: indices.address(),
@@ -160,7 +140,7 @@ fn shared_columns_are_counted() {
             cols: matrix.cols as i64,
             nnz: matrix.values.len() as i64,
         };
-        let (_, found) = marks(&cx, &device, &rows);
+        let (_, found) = marks(cx, &rows);
         let expected = [2, 3].map(|item_rows| {
             let window = 1024 / item_rows * item_rows;
             let layout = matrix.build(Rules { window, item_rows, ..SMALL });

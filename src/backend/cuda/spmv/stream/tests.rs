@@ -7,7 +7,8 @@ use num_complex::{Complex32, Complex64};
 
 use super::super::LayoutSpmv;
 use super::*;
-use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::cuda::convert::testing::{context_of_device, WIDTHS};
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::{self, DeviceBuffer, Fill};
 use crate::backend::cuda::operand::Operand;
 use crate::backend::SpmvExecutor;
@@ -16,7 +17,7 @@ use crate::format::stream::StreamLayout;
 use crate::format::testing::{allocator, TestRows};
 use crate::matrix::compressed::Compressed;
 use crate::matrix::{SparseArrays, SparseMatrix};
-use crate::memory::{Workspace, COUNTER_BYTES};
+use crate::memory::{Context, Workspace, COUNTER_BYTES};
 use crate::select::Source;
 use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, DataType, Element, IndexBase, IndexType, Operation, Storage};
@@ -138,9 +139,6 @@ fn store<V: Element>(
     Stored { values, _arrays: buffers, matrix: SparseMatrix { arrays, writable: false, temporary: false } }
 }
 
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
-
 fn same<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(found: &DeviceBuffer<T>, expected: &[T], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     let found = found.read(0, found.len()).unwrap();
@@ -152,8 +150,7 @@ fn same<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(found: &DeviceBuffer<T>,
 
 /// Compares the arrays of the device with the host's, before and after new values.
 fn compare_layouts<V: Element>(
-    device: &Arc<Device>,
-    cx: &Context,
+    cx: &DeviceCall<'_>,
     matrix: &StreamTestRows,
     stored: &Stored<V>,
     fresh: &[V],
@@ -166,10 +163,9 @@ fn compare_layouts<V: Element>(
         let origin = Origin { keep: true, positions: None };
         let mut expected = StreamLayout::build(&host, &pattern, &stored.values, origin).unwrap();
         let (operand, stats) =
-            Operand::build(cx, device, &stored.matrix, Operation::NonTranspose, Source::InPlace, "A", keep)
-                .unwrap();
+            Operand::build(cx, &stored.matrix, Operation::NonTranspose, Source::InPlace, "A", keep).unwrap();
         assert_eq!(stats.empty, empty_rows(matrix), "{what}");
-        let mut found = DeviceStream::build(cx, device, &operand, &stats, V::TYPE, false, keep).unwrap();
+        let mut found = DeviceStream::build(cx, &operand, &stats, V::TYPE, false, keep).unwrap();
         memory::synchronize(cx.stream).unwrap();
         found.mark_filled();
         assert_eq!(found.slots as usize, expected.slot_count, "{what}");
@@ -182,7 +178,7 @@ fn compare_layouts<V: Element>(
         same(&found.highs, &expected.highs, &format!("{what}: highs"));
         same(&found.values, bytemuck::cast_slice(&expected.values), &format!("{what}: values"));
         let copy = DeviceBuffer::from_slice(cx, fresh).unwrap();
-        let known = found.refill(cx, device, copy.address()).unwrap();
+        let known = found.refill(cx, copy.address()).unwrap();
         assert_eq!(known, keep || stats.empty == 0, "{what}");
         if known {
             assert!(expected.refill(fresh, false));
@@ -194,16 +190,16 @@ fn compare_layouts<V: Element>(
 #[test]
 fn device_and_host_make_the_same_layout() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for (name, matrix) in matrices() {
         let count = matrix.columns.len();
         macro_rules! check {
             ($($value:expr),*) => { $({
                 let values: Vec<_> = (0..2 * count).map($value).collect();
                 for (widths, base) in WIDTHS.into_iter().zip([IndexBase::One, IndexBase::Zero, IndexBase::One]) {
-                    let stored = store(&cx, &matrix, values[..count].to_vec(), base, widths);
+                    let stored = store(cx, &matrix, values[..count].to_vec(), base, widths);
                     let what = format!("{name}, {widths:?}, {base:?}, {}", stringify!($value));
-                    compare_layouts(&device, &cx, &matrix, &stored, &values[count..], &what);
+                    compare_layouts(cx, &matrix, &stored, &values[count..], &what);
                 }
             })* };
         }
@@ -264,7 +260,7 @@ fn bytes<V: Element>(values: &[V]) -> &[u8] {
     bytemuck::cast_slice(values)
 }
 
-fn check_products<C: Combo>(device: &Arc<Device>, cx: &Context)
+fn check_products<C: Combo>(cx: &DeviceCall<'_>)
 where
     C::Acc: Number,
 {
@@ -282,7 +278,7 @@ where
             types: C::TYPES,
             value_updates: false,
         };
-        let build = || LayoutSpmv::<StreamSpmv>::build(cx, device, &problem, None).unwrap();
+        let build = || LayoutSpmv::<StreamSpmv>::build(cx, &problem, None).unwrap();
         let executor = build();
         let scratch = Scratch::new(cx, executor.workspace_bytes());
         for (alpha, beta) in [(1.0, 0.0), (-0.7, 1.3), (0.0, 0.5), (0.0, 0.0)] {
@@ -335,16 +331,16 @@ fn precision<C: Combo>() -> (f64, f64, f64) {
 #[test]
 fn products_agree_with_a_naive_loop() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
-    check_products::<F64>(&device, &cx);
-    check_products::<F32>(&device, &cx);
-    check_products::<F32F64>(&device, &cx);
-    check_products::<F16>(&device, &cx);
-    check_products::<F16F32>(&device, &cx);
-    check_products::<Bf16>(&device, &cx);
-    check_products::<Bf16F32>(&device, &cx);
-    check_products::<C32>(&device, &cx);
-    check_products::<C64>(&device, &cx);
+    let cx = &device.call(&cx).unwrap();
+    check_products::<F64>(cx);
+    check_products::<F32>(cx);
+    check_products::<F32F64>(cx);
+    check_products::<F16>(cx);
+    check_products::<F16F32>(cx);
+    check_products::<Bf16>(cx);
+    check_products::<Bf16F32>(cx);
+    check_products::<C32>(cx);
+    check_products::<C64>(cx);
 }
 
 /// Tests that an element of x affects only the rows that store its column, and not empty rows, whose slots,
@@ -352,18 +348,18 @@ fn products_agree_with_a_naive_loop() {
 #[test]
 fn voids_and_padding_bring_nothing_into_y() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let lengths: Vec<_> = (0..3000).map(|row| if row % 3 == 0 { 0 } else { 1 + row % 5 }).collect();
     let matrix = StreamTestRows::new(0, 100, &lengths, |row, entry| (row * 7 + entry * 11) % 100);
-    let stored = store(&cx, &matrix, vec![1.0_f64; matrix.columns.len()], IndexBase::Zero, WIDTHS[1]);
+    let stored = store(cx, &matrix, vec![1.0_f64; matrix.columns.len()], IndexBase::Zero, WIDTHS[1]);
     let problem = SpmvProblem {
         op: Operation::NonTranspose,
         a: stored.matrix,
         types: F64::TYPES,
         value_updates: false,
     };
-    let executor = LayoutSpmv::<StreamSpmv>::build(&cx, &device, &problem, None).unwrap();
-    let scratch = Scratch::new(&cx, executor.workspace_bytes());
+    let executor = LayoutSpmv::<StreamSpmv>::build(cx, &problem, None).unwrap();
+    let scratch = Scratch::new(cx, executor.workspace_bytes());
     for bad in [0, 1, 50, 99] {
         let mut x = vec![1.0; 100];
         x[bad] = f64::INFINITY;

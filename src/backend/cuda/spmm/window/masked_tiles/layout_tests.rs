@@ -6,7 +6,9 @@ use bytemuck::Pod;
 
 use super::super::number::count_windows;
 use super::*;
-use crate::backend::cuda::convert::testing::{context_of_device, typed};
+use crate::backend::cuda::convert::testing::{all, context_of_device, Uploaded, WIDTHS};
+use crate::backend::cuda::device::DeviceCall;
+use crate::backend::cuda::spmm::window::tests::{for_samples, sample};
 use crate::format::masked_window::tests::all_rules;
 use crate::format::masked_window::SHAPE;
 use crate::format::sell::Origin;
@@ -14,57 +16,16 @@ use crate::format::testing::TestMatrix;
 use crate::format::MaskedWindow;
 use crate::memory::{Allocator, HostMemory};
 use crate::types::{Element, IndexType};
-use testkit::sequence;
-
-const WIDTHS: [(IndexType, IndexType); 3] =
-    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
-
-/// A matrix on the device with values of type V.
-struct Uploaded<V: Pod> {
-    rows: Rows,
-    values: Vec<V>,
-    _arrays: (DeviceBuffer<i64>, DeviceBuffer<i64>, DeviceBuffer<V>),
-}
-
-impl<V: Pod> Uploaded<V> {
-    fn new(
-        cx: &Context,
-        matrix: &TestMatrix,
-        widths: (IndexType, IndexType),
-        value: impl Fn(f64) -> V,
-    ) -> Self {
-        let values: Vec<V> = matrix.values.iter().map(|&v| value(v)).collect();
-        let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
-        let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
-        let on_device = DeviceBuffer::from_slice(cx, &values).unwrap();
-        let rows = Rows {
-            offsets: offsets.address(),
-            indices: indices.address(),
-            values: on_device.address(),
-            offset_type: widths.0,
-            index_type: widths.1,
-            base: matrix.base,
-            rows: matrix.offsets.len() as i64 - 1,
-            cols: matrix.cols as i64,
-            nnz: matrix.values.len() as i64,
-        };
-        Uploaded { rows, values, _arrays: (offsets, indices, on_device) }
-    }
-}
-
-fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
-    buffer.read(0, buffer.len()).unwrap()
-}
 
 fn same_values<V: Pod + Element>(
-    cx: &Context,
-    device: &Arc<Device>,
+    cx: &DeviceCall<'_>,
     matrix: &TestMatrix,
     rules: Rules,
     widths: (IndexType, IndexType),
     value: impl Fn(f64) -> V,
 ) {
-    let uploaded = Uploaded::new(cx, matrix, widths, value);
+    let values: Vec<V> = matrix.values.iter().map(|&v| value(v)).collect();
+    let uploaded = Uploaded::of(cx, matrix, widths, values);
     let origin = Origin { keep: true, positions: None };
     let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
     let expected =
@@ -73,8 +34,7 @@ fn same_values<V: Pod + Element>(
     for keep in [false, true] {
         let what = format!("{rules:?} {widths:?} {size} {keep}");
         let found =
-            Arrays::<MaskedTiles>::build(cx, device, &uploaded.rows, size, rules, keep.then_some(None))
-                .unwrap();
+            Arrays::<MaskedTiles>::build(cx, &uploaded.rows, size, rules, keep.then_some(None)).unwrap();
         assert_eq!(all(&found.work.items), expected.items[..], "{what}");
         assert_eq!(all(&found.work.parts), expected.parts[..], "{what}");
         assert_eq!(all(&found.columns), expected.columns[..], "{what}");
@@ -94,7 +54,7 @@ fn same_values<V: Pod + Element>(
         let backwards: Vec<V> = uploaded.values.iter().rev().copied().collect();
         let new = DeviceBuffer::from_slice(cx, &backwards).unwrap();
         if let Some(slots) = &found.slots {
-            slots.scatter(cx, device, new.address(), found.values.address()).unwrap();
+            slots.scatter(cx, new.address(), found.values.address()).unwrap();
             let renewed =
                 MaskedWindow::build(&allocator, &matrix.pattern(), &backwards, origin, |_| rules).unwrap();
             let bytes: &[u8] = bytemuck::cast_slice(&renewed.values);
@@ -103,58 +63,25 @@ fn same_values<V: Pod + Element>(
     }
 }
 
-fn same(
-    cx: &Context,
-    device: &Arc<Device>,
-    matrix: &TestMatrix,
-    rules: Rules,
-    widths: (IndexType, IndexType),
-) {
-    same_values::<f64>(cx, device, matrix, rules, widths, |v| v);
-    same_values::<f32>(cx, device, matrix, rules, widths, |v| v as f32);
-}
-
-/// Makes a matrix with some long and some empty rows, columns shared by neighbours, and many repeated entries
-/// if there are few columns.
-fn sample(base: i64, rows: usize, cols: usize) -> TestMatrix {
-    let mut next = sequence(rows as u64 + 1);
-    let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
-    TestMatrix::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
+fn same(cx: &DeviceCall<'_>, matrix: &TestMatrix, rules: Rules, widths: (IndexType, IndexType)) {
+    same_values::<f64>(cx, matrix, rules, widths, |v| v);
+    same_values::<f32>(cx, matrix, rules, widths, |v| v as f32);
 }
 
 #[test]
 fn the_device_makes_what_the_cpu_makes() {
-    let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
-    for widths in WIDTHS {
-        for base in [0, 1] {
-            for rows in [0, 1, 7, 8, 17, 64, 65, 1000] {
-                for cols in [997, 40, 1 << 30] {
-                    let matrix = sample(base, rows, cols);
-                    for rules in all_rules() {
-                        same(&cx, &device, &matrix, rules, widths);
-                    }
-                }
-            }
-            let mut lengths = vec![3; 500];
-            (lengths[130], lengths[300], lengths[301]) = (9000, 400, 300);
-            let matrix = TestMatrix::new(base, 200_000, &lengths, |row, entry| row + entry * 17);
-            for rules in all_rules() {
-                same(&cx, &device, &matrix, rules, widths);
-            }
-        }
-    }
+    for_samples(|| all_rules().collect(), same);
 }
 
 /// Tests tiles whose rows are full.
 #[test]
 fn full_tiles() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for columns in [8, 3, 24] {
         let matrix = TestMatrix::new(0, 500, &[columns; 200], |_, entry| entry * 2);
         for rules in all_rules() {
-            same(&cx, &device, &matrix, rules, WIDTHS[0]);
+            same(cx, &matrix, rules, WIDTHS[0]);
         }
     }
 }
@@ -162,11 +89,11 @@ fn full_tiles() {
 #[test]
 fn the_device_counts_what_the_cpu_counts() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     for cols in [997, 40] {
         let matrix = sample(0, 1000, cols);
-        let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[0], |v| v);
-        let found = count_windows(&cx, &device, &uploaded.rows, SHAPE).unwrap();
+        let uploaded = Uploaded::of(cx, &matrix, WIDTHS[0], matrix.values.clone());
+        let found = count_windows(cx, &uploaded.rows, SHAPE).unwrap();
         crate::format::masked_window::tests::build(&matrix, |counts| {
             assert_eq!(*counts, found);
             crate::select::spmm::masked_window::rules_on_host(counts)
@@ -178,12 +105,12 @@ fn the_device_counts_what_the_cpu_counts() {
 #[test]
 fn sanitizer_small_matrices() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut lengths = vec![2; 70];
     lengths[33] = 200;
     let long = TestMatrix::new(0, 30_000, &lengths, |row, entry| row + entry * 140);
     for rules in all_rules().filter(|rules| rules.most == 5) {
-        same(&cx, &device, &sample(1, 70, 150), rules, WIDTHS[0]);
-        same(&cx, &device, &long, rules, WIDTHS[2]);
+        same(cx, &sample(1, 70, 150), rules, WIDTHS[0]);
+        same(cx, &long, rules, WIDTHS[2]);
     }
 }

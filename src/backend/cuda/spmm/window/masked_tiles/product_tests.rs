@@ -1,23 +1,20 @@
 //! Tests of products against sums in double precision, within the bounds that the kernels' files prove.
 //! Skipped without a device.
 
-use std::fmt::Debug;
-use std::sync::Arc;
-
 use bytemuck::Pod;
+use std::fmt::Debug;
 
 use super::super::WindowSpmm;
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
-use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::spmm::analysis::SharedResults;
+use crate::backend::cuda::spmm::testing::{run_product, OnDevice, Placement};
 use crate::backend::SpmmExecutor;
 use crate::format::masked_window::tests::all_rules;
 use crate::format::testing::TestMatrix;
-use crate::matrix::{Compressed, DenseMatrix, SparseArrays, SparseMatrix};
-use crate::memory::{Workspace, COUNTER_BYTES};
 use crate::support::{Combo, Tf32, F32, F64};
-use crate::types::{IndexBase, IndexType, Operation, Order};
+use crate::types::Order;
 use testkit::sequence;
 
 /// Combination of types whose values all have one type.
@@ -148,108 +145,47 @@ const PLAIN: MaskedTestProduct = MaskedTestProduct {
     updated: false,
 };
 
-fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
-    match order {
-        Order::Row => row * ld + col,
-        Order::Col => row + col * ld,
-    }
-}
-
-fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
-    buffer.read(0, buffer.len()).unwrap()
-}
-
 impl MaskedTestProduct {
     /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
     /// precision. Returns the largest ratio of an element's error to its bound.
-    fn check<K: Kind>(&self, cx: &Context, device: &Arc<Device>, matrix: &TestMatrix, rules: Rules) -> f64 {
+    fn check<K: Kind>(&self, cx: &DeviceCall<'_>, matrix: &TestMatrix, rules: Rules) -> f64 {
         let what = format!("{:?} {self:?} {rules:?}", K::TYPES);
         let &MaskedTestProduct { n, orders, shift, pad, factors, clustered, updated, .. } = self;
         let (alpha, beta) = (K::of(self.alpha), K::of(self.beta));
         let (rows, cols) = (matrix.offsets.len() - 1, matrix.cols);
         let values = factors.values::<K>(matrix.values.len(), false);
-        let ld = |order: Order, rows: usize| if order == Order::Row { n } else { rows }.max(1) + pad;
-        let extent =
-            |order: Order, rows: usize| shift + ld(order, rows) * if order == Order::Row { rows } else { n };
-        let mut b = factors.values::<K>(extent(orders.0, cols), true);
+        let placement = Placement { n, shift, pad };
+        let mut b = factors.values::<K>(placement.extent(orders.0, cols), true);
         if factors == Factors::Special {
             for (at, value) in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY].into_iter().enumerate() {
                 let column = matrix.indices[matrix.indices.len() * (at + 1) / 5] - matrix.base;
-                b[shift + index(orders.0, ld(orders.0, cols), column as usize, at * 7 % n)] = K::of(value);
+                b[placement.at(orders.0, cols, (column as usize, at * 7 % n))] = K::of(value);
             }
         }
         // If beta is 0, C must not be read.
         let c = match self.beta == 0.0 {
-            true => vec![K::of(f64::NAN); extent(orders.1, rows)],
-            false => Factors::Plain.values::<K>(extent(orders.1, rows), true),
+            true => vec![K::of(f64::NAN); placement.extent(orders.1, rows)],
+            false => Factors::Plain.values::<K>(placement.extent(orders.1, rows), true),
         };
 
-        let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
-        let indices = DeviceBuffer::from_slice(cx, &matrix.indices).unwrap();
-        let device_values = DeviceBuffer::from_slice(cx, &values).unwrap();
-        let zeros = DeviceBuffer::<K::Value>::zeroed(cx, values.len()).unwrap();
-        let device_b = DeviceBuffer::from_slice(cx, &b).unwrap();
-        let base = if matrix.base == 0 { IndexBase::Zero } else { IndexBase::One };
         let types = K::TYPES;
-        let a = Compressed {
-            major: rows as i64,
-            minor: cols as i64,
-            nnz: values.len() as i64,
-            offsets: offsets.address(),
-            indices: indices.address(),
-            values: if updated { zeros.address() } else { device_values.address() },
-            offset_type: IndexType::I64,
-            index_type: IndexType::I64,
-            base,
-            value_type: types.a,
-        };
-        let problem = SpmmProblem {
-            op: Operation::NonTranspose,
-            op_b: Operation::NonTranspose,
-            a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true, temporary: false },
-            b_order: orders.0,
-            c_order: orders.1,
-            n_hint: n as i64,
-            types,
-            // Clustered rows are tested both with kept slots and without.
-            value_updates: updated && n > 30,
-            ieee: false,
-        };
-        let analysis = Analysis { cx, device, problem: &problem, shared: &SharedResults::new(device) };
+        let stored = OnDevice::new(cx, matrix, (types.a, bytemuck::cast_slice(&values)), updated);
+        // Clustered rows are tested both with kept slots and without.
+        let value_updates = updated && n > 30;
+        let problem = SpmmProblem { value_updates, ..stored.problem(types, orders, n) };
+        let analysis = Analysis { cx, problem: &problem, shared: &SharedResults::new(cx.device) };
         let mut executor = WindowSpmm::<MaskedTiles>::new(&analysis, clustered, rules).unwrap();
         assert_eq!(executor.details().contains("in clusters"), clustered, "{what}");
         if updated {
-            executor.update_values(cx, device_values.address()).unwrap();
+            executor.update_values(cx, stored.values()).unwrap();
         }
 
-        let bytes = executor.workspace_bytes(n);
-        let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes.max(1)]).unwrap();
-        let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
-        let workspace_of = Workspace { address: workspace.address(), bytes };
-        let cx = Context { workspace: workspace_of, counters: counters.address(), ..cx.clone() };
-        let size = size_of::<K::Value>();
-        let dense = |address: Address, rows: usize, order: Order| DenseMatrix {
-            rows: rows as i64,
-            cols: n as i64,
-            ld: ld(order, rows) as i64,
-            values: address.offset(shift * size),
-            value_type: types.y,
-            order,
-            writable: true,
-        };
-        let run = || -> Vec<K::Value> {
-            let out = DeviceBuffer::from_slice(&cx, &c).unwrap();
-            let b = dense(device_b.address(), cols, orders.0);
-            let c = dense(out.address(), rows, orders.1);
-            executor
-                .execute(&cx, Address::new(&raw const alpha), &b, Address::new(&raw const beta), &c)
-                .unwrap();
-            all(&out)
-        };
-        let found = run();
+        let on = (cx, &executor as &dyn SpmmExecutor, &problem);
+        let given = [&b, &c].map(|values| bytemuck::cast_slice(values));
+        let found = run_product(on, placement, (alpha.into(), beta.into()), given, (true, &what));
+        let values_of = found.chunks_exact(size_of::<K::Value>()).map(bytemuck::pod_read_unaligned);
+        let found: Vec<K::Value> = values_of.collect();
         let bits = |values: &[K::Value]| bytemuck::cast_slice::<_, u8>(values).to_vec();
-        assert_eq!(bits(&found), bits(&run()), "{what}");
-        assert!(all(&counters).iter().all(|&byte| byte == 0), "{what}");
 
         let mut written = vec![false; found.len()];
         let pattern = matrix.pattern();
@@ -260,14 +196,13 @@ impl MaskedTestProduct {
                 let (mut sum, mut absolute, mut lost) = (0.0, 0.0, 0.0);
                 for at in pattern.range(row) {
                     let a: f64 = values[at].into();
-                    let b: f64 =
-                        b[shift + index(orders.0, ld(orders.0, cols), pattern.index(at), col)].into();
+                    let b: f64 = b[placement.at(orders.0, cols, (pattern.index(at), col))].into();
                     sum += a * b;
                     absolute += (a * b).abs();
                     // Losses below the least bf16, and of sums below the least fp32 (five per product).
                     lost += (a.abs() + b.abs()) * 2_f64.powi(-134) + 2_f64.powi(-146);
                 }
-                let at = shift + index(orders.1, ld(orders.1, rows), row, col);
+                let at = placement.at(orders.1, rows, (row, col));
                 written[at] = true;
                 let old: f64 = c[at].into();
                 let before = if beta == 0.0 { 0.0 } else { beta * old };
@@ -294,15 +229,15 @@ impl MaskedTestProduct {
 
 fn for_all_rules(matrix: &TestMatrix, products: &[MaskedTestProduct]) -> f64 {
     let Some((device, cx)) = context_of_device() else { return 0.0 };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let mut worst: f64 = 0.0;
     for rules in all_rules().filter(|rules| rules.height >= 16) {
         for product in products {
             if rules.height == 16 {
-                worst = worst.max(product.check::<F32>(&cx, &device, matrix, rules));
-                product.check::<Tf32>(&cx, &device, matrix, rules);
+                worst = worst.max(product.check::<F32>(cx, matrix, rules));
+                product.check::<Tf32>(cx, matrix, rules);
             }
-            product.check::<F64>(&cx, &device, matrix, rules);
+            product.check::<F64>(cx, matrix, rules);
         }
     }
     worst
@@ -425,7 +360,7 @@ fn rows_that_are_alike_are_put_together() {
 #[test]
 fn sanitizer_small_matrices() {
     let Some((device, cx)) = context_of_device() else { return };
-    let _entered = device.enter().unwrap();
+    let cx = &device.call(&cx).unwrap();
     let matrix = sample(1, 70, 150);
     let mut lengths = vec![2; 70];
     lengths[33] = 200;
@@ -439,10 +374,10 @@ fn sanitizer_small_matrices() {
                 (&families(0, 6), MaskedTestProduct { n, orders, clustered: true, ..PLAIN }),
             ];
             for (matrix, product) in products {
-                product.check::<F64>(&cx, &device, matrix, rules);
+                product.check::<F64>(cx, matrix, rules);
                 if rules.height == 16 {
-                    product.check::<F32>(&cx, &device, matrix, rules);
-                    product.check::<Tf32>(&cx, &device, matrix, rules);
+                    product.check::<F32>(cx, matrix, rules);
+                    product.check::<Tf32>(cx, matrix, rules);
                 }
             }
         }
