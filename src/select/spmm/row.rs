@@ -613,7 +613,7 @@ mod tests {
         assert_eq!([suits(4, 8, 1000, 10), suits(4, 33, 1000, 10)], [false; 2]);
         // Few long rows.
         assert_eq!(
-            [suits(4, 32, 1000, 300), suits(4, 32, 2000, 300), suits(2, 512, 2000, 300)],
+            [suits(4, 32, 1000, 300), suits(4, 32, 2000, 300), suits(2, 512, 1300, 300)],
             [true, false, true]
         );
     }
