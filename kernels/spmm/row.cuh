@@ -55,6 +55,10 @@ struct Tasks {
     // list of parts.
     int64_t run_limit;
     const int64_t *lengths;
+    // Without lists, rows of more than `run_limit` entries are found (find_rows): those of up to
+    // `warp_limit` by warps, and longer ones, in parts of at most `part_limit`, by blocks. 0: there
+    // are lists.
+    int64_t warp_limit, part_limit;
 };
 
 template <class A, class J> struct Matrix {
@@ -166,6 +170,83 @@ __device__ __forceinline__ bool take_rows(const Matrix<Value, Column> &a, const 
         work.which = group % spread;
         work.own = take_run(a.offsets, a.base, tasks, warp * (GROUPS / spread) + group / spread);
     }
+    return true;
+}
+
+// Finds the row that has an entry: the last one that begins at or before it. Each step costs a
+// memory latency, so the lanes test as many rows as lie in a few lines of L1.
+__device__ __forceinline__ int row_of_entry(const Offsets &offsets, int base, int rows, int entry) {
+    constexpr int TRIES = 4;
+    const int lane = threadIdx.x % WARP;
+    int row = 0;
+    for (int step = rows, finer; step > 1; step = finer) {
+        finer = (step + TRIES * WARP - 1) / (TRIES * WARP);
+        bool before[TRIES];
+#pragma unroll
+        for (int i = 0; i < TRIES; ++i) {
+            const int ahead = (i * WARP + lane + 1) * finer;
+            before[i] =
+                ahead < step && row + ahead < rows && int(offsets.at(row + ahead)) - base <= entry;
+        }
+        int steps = 0;
+#pragma unroll
+        for (int i = 0; i < TRIES; ++i)
+            steps += __popc(__ballot_sync(ALL_LANES, before[i]));
+        row += steps * finer;
+    }
+    return row;
+}
+
+// Finds the work of a block, or of its warp, in a matrix without lists, of less than 2^31 rows and
+// entries. Blocks find rows of more than `warp_limit` entries, in parts, and warps shorter ones. A
+// row of more than `limit` entries holds a multiple of `limit`: it is the work of the item with the
+// number of the first one, and its further parts are that of the next items. As it has more
+// multiples than parts and their counters, their numbers also number those. Returns whether there
+// is work; all lanes of a warp get the same, as do all warps of a block for a part.
+template <int LANES, class Column, class Value>
+__device__ __forceinline__ bool find_rows(const Matrix<Value, Column> &a, const Tasks &tasks,
+                                          int block, Part &kept, Work &work) {
+    constexpr int WARPS = kBlock / WARP, GROUPS = WARP / LANES;
+    const bool is_part = block < int(tasks.part_count);
+    const int warp = (block - int(tasks.part_count)) * WARPS + int(threadIdx.x) / WARP;
+    const int item = is_part ? block : warp;
+    const int limit = int(is_part ? tasks.warp_limit : tasks.run_limit);
+    const int most = int(is_part ? tasks.part_limit : tasks.warp_limit);
+    const int base = int(a.base),
+              row = row_of_entry(a.offsets, base, int(tasks.rows), item * limit);
+    const int begin = int(a.offsets.at(row)) - base,
+              length = int(a.offsets.at(row + 1)) - base - begin;
+    const int first = (begin + limit - 1) / limit, index = item - first;
+    const int parts = (length + most - 1) / most;
+    const bool is_long = length > limit && (is_part || parts == 1);
+    if (!is_long || index >= parts)
+        return false;
+    const int from = int(int64_t(length) * index / parts);
+    const int upto = int(int64_t(length) * (index + 1) / parts);
+    work.own = {begin + from, row, upto - from, 1};
+    work.sharing = is_part ? WARPS * GROUPS : GROUPS;
+    work.which = int(threadIdx.x) % (is_part ? kBlock : WARP) / LANES;
+    if (is_part && threadIdx.x == 0)
+        kept = {begin + from, upto - from, row, first, parts, index, first};
+    return true;
+}
+
+// Finds the work of a block's warp. Returns whether there is any. A part is kept in shared memory
+// for the time when it is joined with others, which saves registers.
+template <bool LISTS, int LANES, class Column, class Value>
+__device__ __forceinline__ bool take_work(const Matrix<Value, Column> &a, const Tasks &tasks,
+                                          int64_t block, int spread, Part &kept, Work &work) {
+    constexpr int WARPS = kBlock / WARP, GROUPS = WARP / LANES;
+    const int64_t parts = part_count<LISTS>(tasks);
+    if (!LISTS && tasks.warp_limit > 0 &&
+        (block - parts) * WARPS + int(threadIdx.x) / WARP < tasks.warp_count)
+        return find_rows<LANES>(a, tasks, int(block), kept, work);
+    if (block >= parts)
+        return take_rows<LISTS, LANES>(a, tasks, block, spread, work);
+    const Part part = load_part(tasks.parts + block);
+    work = {{part.begin, part.row, part.length, 1}, WARPS * GROUPS, int(threadIdx.x) / LANES};
+    if (threadIdx.x == 0)
+        kept = part;
     return true;
 }
 
@@ -459,20 +540,17 @@ __device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const T
     int64_t block = int64_t(blockIdx.x >> together);
     if (LISTS)
         block += turn * int64_t(gridDim.x >> together);
-    const bool is_part = block < part_count<LISTS>(tasks);
+    __shared__ Part kept;
     Work work;
-    if (is_part) {
-        const Part part = load_part(tasks.parts + block);
-        work = {{part.begin, part.row, part.length, 1}, WARPS * GROUPS, int(threadIdx.x) / LANES};
-    } else if (!take_rows<LISTS, LANES>(a, tasks, block, int(tasks.spread), work)) {
+    if (!take_work<LISTS, LANES>(a, tasks, block, int(tasks.spread), kept, work))
         return;
-    }
     rows.begin(work, tile);
     rows.add_all();
     if (!LISTS && rows.sharing == 1) {
         rows.put_empty_rows();
         return;
     }
+    const bool is_part = rows.sharing > GROUPS;
     add_groups<LANES>(rows.sums, is_part ? GROUPS : rows.sharing);
     // One of the groups that share the row stores it.
     const bool stores = rows.group % rows.sharing == 0 && rows.stage.rows[rows.group] > 0;
@@ -483,7 +561,7 @@ __device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const T
         if (!add_warps<LANES>(rows.sums, reinterpret_cast<Acc *>(shared),
                               int(sizeof(*shared) / sizeof(Acc))))
             return;
-        const Part part = load_part(tasks.parts + block);
+        const Part part = kept;
         const auto column = [&](int i) {
             const int at = rows.col + i / WIDTH * (WIDTH * LANES) + i % WIDTH;
             return at < n ? at : -1;
@@ -569,16 +647,13 @@ __device__ __forceinline__ void row_narrow(const Matrix<Value, Column> &a, const
     int64_t block = blockIdx.x;
     if (LISTS)
         block += turn * int64_t(gridDim.x);
-    const bool is_part = block < part_count<LISTS>(tasks);
+    __shared__ Part kept;
     Work work;
-    if (is_part) {
-        const Part part = load_part(tasks.parts + block);
-        work = {{part.begin, part.row, part.length, 1}, WARPS * GROUPS, int(threadIdx.x) / LANES};
-    } else if (!take_rows<LISTS, LANES>(a, tasks, block, 1, work)) {
+    if (!take_work<LISTS, LANES>(a, tasks, block, 1, kept, work))
         return;
-    }
     const Share own = work.own;
     const int sharing = work.sharing, which = work.which;
+    const bool is_part = sharing > GROUPS;
     const Acc alpha = alpha_.get(), beta = beta_.get();
     const bool raw = flags & 2;
     const int most = __reduce_max_sync(ALL_LANES, own.rows);
@@ -605,7 +680,7 @@ __device__ __forceinline__ void row_narrow(const Matrix<Value, Column> &a, const
             if (!add_warps<LANES>(of_lane, of_warps[0], OWN * LANES))
                 return;
             // Loaded again to save registers.
-            const Part part = load_part(tasks.parts + block);
+            const Part part = kept;
             const auto column = [&](int i) { return first + i < n ? first + i : -1; };
             if (part.count > 1 && !join_parts<LANES>(of_lane, part, partial.sums, partial.stride,
                                                      tasks.counters, column))

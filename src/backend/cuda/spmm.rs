@@ -3,10 +3,10 @@
 //! alpha · op(A) · op(B) + beta · C on rows of op(A), by CUDA cores (kernels/spmm/row.cuh describes it).
 //!
 //! Analysis distributes the rows to lists of equal work ([`schedule`]). Execution is one launch. A further
-//! launch copies a B whose columns are contiguous (with more than [`row::NARROW`] columns) into contiguous
-//! rows, or a B that is read very often into rows of whole cache lines; another one writes a C whose columns
-//! are contiguous from sums in the workspace. Without a plan ([`once`]) a launch before the product makes the
-//! lists.
+//! launch copies a B whose columns are contiguous into contiguous rows, unless it has few columns that are
+//! seldom read, or a B that is read very often into rows of whole cache lines; another one writes a C whose
+//! columns are contiguous from sums in the workspace. Without a plan ([`once`]) a launch before the product
+//! makes the lists; a small matrix needs none.
 
 mod analysis;
 mod csr;
@@ -306,7 +306,8 @@ impl RowSpmm {
     /// Returns whether every B is first copied into contiguous rows.
     fn packs_b(&self, n: usize) -> bool {
         let by_rows = Strides::new(self.problem.b_order, self.problem.op_b.transposes(), 0).col == 1;
-        row_needs_rows(n, by_rows, self.conjugates_b())
+        let rows = self.operand.rows();
+        row_needs_rows(n, by_rows, self.conjugates_b(), (rows.nnz, rows.cols))
     }
 
     /// Returns whether B is first copied into rows of whole cache lines if its own are not.
@@ -368,7 +369,7 @@ impl RowSpmm {
     /// Number of blocks for runs, rows of whole warps, and parts of split rows.
     fn blocks(&self, step: &Step) -> Result<u32> {
         blocks_of_grid(
-            self.schedule.blocks(step.runs_a_warp) << step.together,
+            self.schedule.blocks(step) << step.together,
             "A: it has more rows than one launch can take",
         )
     }
@@ -528,7 +529,7 @@ impl RowSpmm {
         let mut first = 0;
         while first < n {
             let step = self.step(n - first, b_at, from, packs_c && !raw);
-            let tasks = self.schedule.tasks(step.spread, cx.counters, lists);
+            let tasks = self.schedule.tasks(&step, cx.counters, lists);
             let b_row = if step.is_wide() { from.row * b_size as i64 } else { from.row };
             let b_part = b_at.offset(first * from.col as usize * b_size);
             let c_part = c_at.offset(first * c_strides.col as usize * c_size);

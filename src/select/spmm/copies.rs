@@ -19,15 +19,26 @@ const WINDOW_REUSE: i64 = 8;
 /// columns, whose rows of B are read 15 times, and from 227 to 641 with mac_econ's (19 times).
 const READ_OFTEN: i64 = 4;
 
+/// Maximum number of columns, and of entries, for which `row` gathers elements of a B by columns in any case:
+/// each element of a row is a sector of L2, of which there are then 5 to 8 in an entry instead of one or two.
+const GATHERED: usize = super::row::NARROW / 2;
+const FEW_ENTRIES: i64 = 1 << 17;
+
 /// Mean number of entries per column.
 fn reuse(entries: i64, cols: i64) -> i64 {
     entries / cols.max(1)
 }
 
-/// Returns whether `row` needs a copy of op(B) by rows for `n` columns, because rows of op(B) are not
-/// contiguous, or are conjugated.
-pub fn row_needs_rows(n: usize, by_rows: bool, conjugates: bool) -> bool {
-    n > super::row::NARROW && (!by_rows || conjugates)
+/// Returns whether `row` copies op(B) by rows for `n` columns, because rows of op(B) are not contiguous, or are
+/// conjugated. Few columns are gathered where that reads little more than a copy, or takes no longer than its
+/// launch.
+pub fn row_needs_rows(n: usize, by_rows: bool, conjugates: bool, (entries, cols): (i64, i64)) -> bool {
+    let gathers_much = n > GATHERED && entries > FEW_ENTRIES && reuse(entries, cols) >= READ_OFTEN;
+    if n > super::row::NARROW {
+        !by_rows || conjugates
+    } else {
+        !by_rows && gathers_much
+    }
 }
 
 /// Returns whether `row` copies B into rows of whole cache lines if rows of `n` elements of `size` bytes are
@@ -87,8 +98,14 @@ mod tests {
         // Rows of whole lines, and of no more than two lines.
         assert!(!aligns(96, 4, 819) && !aligns(63, 4, 819) && aligns(65, 4, 819));
         assert!(row_aligns(usize::MAX, 4, (1 << 40, 1)) && !row_aligns(100, 4, (0, 0)));
-        assert!(row_needs_rows(9, false, false) && row_needs_rows(9, true, true));
-        assert!(!row_needs_rows(9, true, false) && !row_needs_rows(8, false, true));
+        let needs = |n, by_rows, conjugates| row_needs_rows(n, by_rows, conjugates, (1000, 1000));
+        assert!(needs(9, false, false) && needs(9, true, true));
+        assert!(!needs(9, true, false) && !needs(8, false, true));
+        // Finite elements with few columns, and fewer entries, or reads of a row of B.
+        let few = |n, by_rows, sizes| row_needs_rows(n, by_rows, true, sizes);
+        assert!(few(8, false, (500_000, 10_000)) && few(5, false, (500_000, 125_000)));
+        assert!(!few(8, true, (500_000, 10_000)) && !few(4, false, (500_000, 10_000)));
+        assert!(!few(8, false, (100_000, 10_000)) && !few(8, false, (500_000, 125_001)));
     }
 
     #[test]

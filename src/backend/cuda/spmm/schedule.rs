@@ -6,7 +6,8 @@
 //! all have about the same length: then there are no lists.
 //!
 //! Without analysis every run has equally many neighbouring rows, and one launch before the product lists, in
-//! the workspace, the rows of those runs that are too long ([`Unanalyzed`]).
+//! the workspace, the rows of those runs that are too long ([`Unanalyzed`]). In small matrices the blocks of the
+//! product find such rows ([`Found`]).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -18,7 +19,7 @@ use crate::backend::cuda::memory::{DeviceBuffer, Fill};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::{Context, COUNTER_BYTES};
-use crate::select::spmm::row::{warps_at_once, Limits, Unanalyzed, WARPS};
+use crate::select::spmm::row::{warps_at_once, Found, FoundLimits, Limits, Step, Unanalyzed, WARPS};
 use crate::select::spmm::tiles;
 use crate::types::Address;
 
@@ -49,6 +50,8 @@ kernel_structs! {
         rows_a_run: i64,
         run_limit: i64,
         lengths: Address,
+        warp_limit: i64,
+        part_limit: i64,
     }
 
     /// Lists of rows for a launch of kernels with groups, laid out as the kernels' `GroupTasks`.
@@ -123,6 +126,8 @@ enum Lists {
     Kept { runs: DeviceBuffer<Run>, warps: DeviceBuffer<Run>, parts: DeviceBuffer<RowPart> },
     /// Lists that are made in the workspace before each product; `blocks` blocks multiply the rows in them.
     Made { unanalyzed: Unanalyzed, blocks: i64 },
+    /// No lists: blocks find the longer rows.
+    Found(Found),
 }
 
 /// Addresses of lists that are made before a product: lengths, warps' rows, and parts.
@@ -228,6 +233,10 @@ impl Schedule {
         }
         let multiprocessors = i64::from(device.properties().multiprocessors);
         let row_bytes = i64::try_from(row_bytes).unwrap_or(i64::MAX);
+        if let Some(found) = Found::new(rows.rows, rows.nnz, row_bytes, multiprocessors) {
+            let slots = found.slots();
+            return Schedule { lists: Lists::Found(found), slots, counter_count: slots, ..plain };
+        }
         let unanalyzed = Unanalyzed::new(rows.rows, rows.nnz, row_bytes, warps_at_once(multiprocessors));
         let Unanalyzed { rows_a_run, slots, counters, .. } = unanalyzed;
         let is_packed = rows_a_run > 1;
@@ -298,10 +307,19 @@ impl Schedule {
         tiles::at_once(self.counter_count as usize, tiles::COUNTERS - STATE_WORDS)
     }
 
-    /// Number of blocks whose warps take so many runs each.
-    pub(super) fn blocks(&self, runs_a_warp: i64) -> i64 {
+    /// Number of blocks of a launch.
+    pub(super) fn blocks(&self, step: &Step) -> i64 {
         let ceil = |count: i64, by: i64| count / by + i64::from(count % by != 0);
-        self.part_count + ceil(self.warp_count + ceil(self.count, runs_a_warp), WARPS)
+        let found = self.found(step);
+        let (parts, warps) =
+            found.map_or((self.part_count, self.warp_count), |found| (found.parts, found.warps));
+        parts + ceil(warps + ceil(self.count, step.runs_a_warp), WARPS)
+    }
+
+    /// Limits by which blocks find the longer rows; `None` if there are lists, or no such rows.
+    fn found(&self, step: &Step) -> Option<FoundLimits> {
+        let Lists::Found(found) = &self.lists else { return None };
+        Some(found.limits(step.runs_a_warp * step.spread, step.spread, i64::from(step.tiles)))
     }
 
     /// Lists for a launch of kernels with groups of so many lanes, and its number of blocks; `None` if the
@@ -337,9 +355,8 @@ impl Schedule {
         self.quads.is_some()
     }
 
-    /// Lists for a launch in which `spread` groups share a run; `lists` is the address where [`Self::make`]
-    /// has made them.
-    pub(super) fn tasks(&self, spread: i64, counters: Address, lists: Address) -> Tasks {
+    /// Lists for a launch; `lists` is the address where [`Self::make`] has made them.
+    pub(super) fn tasks(&self, step: &Step, counters: Address, lists: Address) -> Tasks {
         let none = Tasks {
             parts: Address::NULL,
             part_count: self.part_count,
@@ -347,14 +364,19 @@ impl Schedule {
             warp_count: self.warp_count,
             runs: Address::NULL,
             count: self.count,
-            spread,
+            spread: step.spread,
             counters,
             counter_count: self.counter_count,
             rows: self.row_count,
             rows_a_run: self.rows_a_run,
             run_limit: i64::MAX,
             lengths: Address::NULL,
+            warp_limit: 0,
+            part_limit: 0,
         };
+        if let Some(FoundLimits { run_limit, warp_limit, part_limit, warps, parts }) = self.found(step) {
+            return Tasks { part_count: parts, warp_count: warps, run_limit, warp_limit, part_limit, ..none };
+        }
         match (&self.lists, self.made_at(lists)) {
             (Lists::Kept { runs, warps, parts }, _) => {
                 Tasks { runs: runs.address(), warps: warps.address(), parts: parts.address(), ..none }
