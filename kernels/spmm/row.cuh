@@ -13,6 +13,7 @@
 #pragma once
 
 #include "common/complex.cuh"
+#include "common/search.cuh"
 #include "common/types.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/packs.cuh"
@@ -173,30 +174,6 @@ __device__ __forceinline__ bool take_rows(const Matrix<Value, Column> &a, const 
     return true;
 }
 
-// Finds the row that has an entry: the last one that begins at or before it. Each step costs a
-// memory latency, so the lanes test as many rows as lie in a few lines of L1.
-__device__ __forceinline__ int row_of_entry(const Offsets &offsets, int base, int rows, int entry) {
-    constexpr int TRIES = 4;
-    const int lane = threadIdx.x % WARP;
-    int row = 0;
-    for (int step = rows, finer; step > 1; step = finer) {
-        finer = (step + TRIES * WARP - 1) / (TRIES * WARP);
-        bool before[TRIES];
-#pragma unroll
-        for (int i = 0; i < TRIES; ++i) {
-            const int ahead = (i * WARP + lane + 1) * finer;
-            before[i] =
-                ahead < step && row + ahead < rows && int(offsets.at(row + ahead)) - base <= entry;
-        }
-        int steps = 0;
-#pragma unroll
-        for (int i = 0; i < TRIES; ++i)
-            steps += __popc(__ballot_sync(ALL_LANES, before[i]));
-        row += steps * finer;
-    }
-    return row;
-}
-
 // Finds the work of a block, or of its warp, in a matrix without lists, of less than 2^31 rows and
 // entries. Blocks find rows of more than `warp_limit` entries, in parts, and warps shorter ones. A
 // row of more than `limit` entries holds a multiple of `limit`: it is the work of the item with the
@@ -212,10 +189,11 @@ __device__ __forceinline__ bool find_rows(const Matrix<Value, Column> &a, const 
     const int item = is_part ? block : warp;
     const int limit = int(is_part ? tasks.warp_limit : tasks.run_limit);
     const int most = int(is_part ? tasks.part_limit : tasks.warp_limit);
-    const int base = int(a.base),
-              row = row_of_entry(a.offsets, base, int(tasks.rows), item * limit);
-    const int begin = int(a.offsets.at(row)) - base,
-              length = int(a.offsets.at(row + 1)) - base - begin;
+    // Position of the first entry of a row.
+    const auto start = [&](int row) { return int(a.offsets.at(row) - a.base); };
+    const int row =
+        last_where_by_warp(int(tasks.rows), [&](int r) { return start(r) <= item * limit; });
+    const int begin = start(row), length = start(row + 1) - begin;
     const int first = (begin + limit - 1) / limit, index = item - first;
     const int parts = (length + most - 1) / most;
     const bool is_long = length > limit && (is_part || parts == 1);
@@ -534,7 +512,10 @@ __device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const T
     __shared__ typename Rows::Shared shared[WARPS];
     Rows rows(a, b, c, n, alpha, beta, flags, shared);
     const int together = int(flags >> 8);
-    const unsigned tile = (blockIdx.y << together) + (blockIdx.x & ((1u << together) - 1));
+    const auto tile_of = [&](uint2 at) {
+        return (at.y << int(flags >> 8)) + (at.x & ((1u << int(flags >> 8)) - 1));
+    };
+    const unsigned tile = tile_of({blockIdx.x, blockIdx.y});
     if (int64_t(tile) * Rows::TILE >= n)
         return;
     int64_t block = int64_t(blockIdx.x >> together);
@@ -568,7 +549,8 @@ __device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const T
         };
         if (part.count > 1 &&
             !join_parts<LANES>(rows.sums, part, partial.sums, partial.stride,
-                               tasks.counters + tile * tasks.counter_count, column))
+                               tasks.counters + tile_of(block_again()) * tasks.counter_count,
+                               column))
             return;
     }
     if (row >= 0)

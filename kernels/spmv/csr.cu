@@ -16,17 +16,20 @@ template <class Acc> constexpr int BALANCED_BLOCKS = sizeof(Acc) <= 4 ? 4 : 3;
 
 using namespace tarsia;
 
-// Grid: ceil(rows · 2^lanes_log2 / THREADS). O and J: bits of offsets and of columns. `rows_of`:
+// Grid: items + ceil(rows · 2^lanes_log2 / THREADS), with no items or ceil(nnz / limit) of them;
+// `parts` and `arrivals` have as many elements. O and J: bits of offsets and of columns. `rows_of`:
 // the row of y of each row or, for columns of 16 bits, the origin of each row (or NULL).
 #define KERNEL_rows(name, types, O, J) KERNEL_OF(ROWS, name, int##O##_t, int##J##_t, TYPES_##types)
 #define ROWS(name, I, J, A, X, Y, Acc)                                                             \
     extern "C" __global__ void __launch_bounds__(spmv::THREADS)                                    \
         name(int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,       \
              const X *x, Y *y, const Y *old, const uint32_t *rows_of, Scalar<Acc> alpha,           \
-             Scalar<Acc> beta, int32_t base, int32_t stream, int32_t lanes_log2) {                 \
+             Scalar<Acc> beta, int32_t base, int32_t stream, int32_t lanes_log2, int32_t limit,    \
+             int32_t items, Acc *parts, uint32_t *arrivals) {                                      \
         const auto a = spmv::csr(rows, nnz, offsets, indices, values, base,                        \
                                  stream_policy(stream != 0), rows_of);                             \
-        spmv::rows(a, x, Target<Y>{y, old}, alpha.get(), beta.get(), lanes_log2);                  \
+        spmv::rows(a, x, Target<Y>{y, old}, alpha.get(), beta.get(), lanes_log2,                   \
+                   spmv::Cuts<Acc>{limit, items, parts, arrivals});                                \
     }
 KERNELS(rows, (f64), (spmv_csr_rows_f64_32_32, 32, 32), (spmv_csr_rows_f64_64_32, 64, 32),
         (spmv_csr_rows_f64_64_64, 64, 64))

@@ -205,7 +205,8 @@ impl Found {
     /// lists.
     pub fn new(rows: i64, nnz: i64, row_bytes: i64, multiprocessors: i64) -> Option<Self> {
         let sums = (nnz as f64 / UNANALYZED_SUMS as f64 * row_bytes as f64).ceil() as i64;
-        let (least, busy) = (CHAIN.max(sums), multiprocessors * 16);
+        // A group that is a whole warp takes two chains: more items would search than multiply.
+        let (least, busy) = ((2 * CHAIN).max(sums), multiprocessors * 16);
         (rows <= FOUND && nnz <= FOUND).then_some(Found { rows, nnz, least, busy })
     }
 
@@ -226,8 +227,7 @@ impl Found {
         // Rows of about the mean length are not searched for, unless they are long and few.
         let is_busy = (self.rows * spread / groups).saturating_mul(tiles) >= self.busy;
         let run_limit = (CHAIN * spread).max(if is_busy { 2 * mean } else { mean / 2 });
-        // A group that is a whole warp takes twice as many: more items would search than multiply.
-        let warp_limit = (CHAIN * groups.max(2)).max(run_limit).max(self.least);
+        let warp_limit = (CHAIN * groups).max(run_limit).max(self.least);
         // A whole warp has no warp's rows beside its own.
         let run_limit = if spread == groups { warp_limit } else { run_limit };
         FoundLimits {

@@ -16,6 +16,13 @@ const ENTRIES_PER_LANE: i64 = 4;
 /// Maximum number of entries for which form `rows` serves without analysis: it starts about 2 µs sooner than
 /// `balanced`, and if one row has all entries its block takes at most 16 steps of about 1 µs.
 const ONCE_ROWS_ENTRIES: i64 = 1 << 14;
+/// Form `rows` without analysis for longer rows: smallest mean length, and maximum number of entries. There are
+/// then so few rows that `balanced` would cut nearly all of them, after a search of its own for each block.
+/// Larger matrices hide both behind their bytes.
+const CUT_MEAN: i64 = 128;
+const CUT_ENTRIES: i64 = 1 << 20;
+/// Number of entries beyond which a row is then cut: a thread of a block takes them in one step.
+const CUT: i64 = 1024;
 /// Largest ratio of the longest row to the mean for which form `rows` serves with analysis: a warp then does
 /// not wait long for its longest row.
 const EVEN: i64 = 2;
@@ -38,8 +45,9 @@ pub fn balanced_blocks(accumulator: DataType, multiprocessors: u32) -> u64 {
 /// Way in which rows are distributed over threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// 2^`lanes_log2` lanes take a row.
-    Rows { lanes_log2: i32, blocks: u32 },
+    /// 2^`lanes_log2` lanes take a row, in `blocks` blocks; `items` more blocks take parts of rows of more than
+    /// `limit` entries (kernels/spmv/rows.cuh Cuts).
+    Rows { lanes_log2: i32, blocks: u32, limit: i32, items: i32 },
     /// A warp takes `share` rows and entries together.
     Balanced { share: i64, overhang: i64, blocks: u32 },
 }
@@ -49,8 +57,18 @@ impl Form {
     pub fn unanalyzed(rows: i64, nnz: i64, most_blocks: u64) -> Self {
         match Form::rows(rows, nnz) {
             Some(form) if nnz <= ONCE_ROWS_ENTRIES => form,
+            _ if nnz <= CUT_ENTRIES && nnz / rows.max(1) >= CUT_MEAN => Form::cut(rows, nnz, most_blocks),
             _ => Form::balanced(rows, nnz, most_blocks),
         }
+    }
+
+    /// Form for up to [`CUT_ENTRIES`] entries in rows of at least [`CUT_MEAN`], which may have any length.
+    fn cut(rows: i64, nnz: i64, most_blocks: u64) -> Self {
+        // A block takes a row where the device has room for all of these blocks at one time, else a warp.
+        let lanes_log2 = if rows.unsigned_abs() <= 2 * most_blocks { THREADS.ilog2() } else { 5 };
+        let blocks = (rows as u32).div_ceil(THREADS >> lanes_log2);
+        let items = (nnz as u64).div_ceil(CUT as u64) as i32;
+        Form::Rows { lanes_log2: lanes_log2 as i32, blocks, limit: CUT as i32, items }
     }
 
     /// Form for rows whose longest length is known.
@@ -71,7 +89,7 @@ impl Form {
         let lanes_log2 = lanes.max(2.0).log2().round().min(5.0) as i32;
         let blocks = rows.unsigned_abs().checked_mul(1 << lanes_log2)?.div_ceil(u64::from(THREADS));
         let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32)?;
-        Some(Form::Rows { lanes_log2, blocks })
+        Some(Form::Rows { lanes_log2, blocks, limit: 0, items: 0 })
     }
 
     pub fn balanced(rows: i64, nnz: i64, most_blocks: u64) -> Self {
@@ -188,7 +206,7 @@ mod tests {
     #[test]
     fn lanes_follow_the_mean() {
         let lanes = |rows, nnz| match Form::rows(rows, nnz) {
-            Some(Form::Rows { lanes_log2, blocks }) => (1 << lanes_log2, blocks),
+            Some(Form::Rows { lanes_log2, blocks, items: 0, .. }) => (1 << lanes_log2, blocks),
             _ => (0, 0),
         };
         assert_eq!(lanes(0, 0), (2, 0));
@@ -204,7 +222,29 @@ mod tests {
         assert!(matches!(Form::analyzed((1000, 27_000, 27), 396), Form::Rows { .. }));
         assert!(matches!(Form::analyzed((116_835, 766_396, 114_190), 396), Form::Balanced { .. }));
         assert!(matches!(Form::unanalyzed(1000, 5000, 396), Form::Rows { .. }));
-        assert!(matches!(Form::unanalyzed(1000, 500_000, 396), Form::Balanced { .. }));
+        assert!(matches!(Form::unanalyzed(10_000, 500_000, 396), Form::Balanced { .. }));
+    }
+
+    #[test]
+    fn rows_that_are_few_and_long_are_cut() {
+        let of = |rows, nnz| match Form::unanalyzed(rows, nnz, 528) {
+            Form::Rows { lanes_log2, blocks, limit, items } => (1 << lanes_log2, blocks, limit, items),
+            Form::Balanced { .. } => (0, 0, 0, 0),
+        };
+        // fast0507 and a pruned layer.
+        assert_eq!([of(507, 409_349), of(2048, 1 << 20)], [(256, 507, 1024, 400), (32, 256, 1024, 1024)]);
+        assert_eq!(of(1, 1 << 20), (256, 1, 1024, 1024));
+        assert_eq!([of(2048, (1 << 20) + 1), of(1000, 127_999)], [(0, 0, 0, 0); 2]);
+        // A small matrix is not cut.
+        assert_eq!(of(10, 1 << 14), (32, 2, 0, 0));
+        // Each part of a row has an item and a counter, wherever the row begins.
+        for length in (CUT + 1)..20 * CUT {
+            assert!((length + 2 * CUT - 1) / (2 * CUT) <= length / CUT);
+        }
+        assert!(
+            CUT_ENTRIES.div_euclid(CUT) <= MOST_BLOCKS as i64
+                && CUT_ENTRIES / CUT_MEAN <= i64::from(i32::MAX)
+        );
     }
 
     fn gain(types: Types, sizes: (i64, i64, i64)) -> Option<f64> {

@@ -226,6 +226,20 @@ impl Schedule {
     /// Makes the schedule for a product without analysis, with `row_bytes` bytes of sums per row of C. A
     /// matrix with more than 2³¹ − 1 rows must have fewer entries than that.
     pub(super) fn unanalyzed(device: &Device, rows: &Rows, row_bytes: usize) -> Self {
+        let multiprocessors = i64::from(device.properties().multiprocessors);
+        let bytes = i64::try_from(row_bytes).unwrap_or(i64::MAX);
+        match Found::new(rows.rows, rows.nnz, bytes, multiprocessors) {
+            Some(found) => {
+                let slots = found.slots();
+                let plain = Schedule::plain(rows.rows);
+                Schedule { lists: Lists::Found(found), slots, counter_count: slots, ..plain }
+            }
+            None => Schedule::listed(device, rows, row_bytes),
+        }
+    }
+
+    /// Makes such a schedule with lists for a matrix of any size.
+    pub(super) fn listed(device: &Device, rows: &Rows, row_bytes: usize) -> Self {
         let plain = Schedule::plain(rows.rows);
         // Lists number rows by 32 bits; a matrix with more rows has no lists.
         if rows.rows > i64::from(i32::MAX) {
@@ -233,10 +247,6 @@ impl Schedule {
         }
         let multiprocessors = i64::from(device.properties().multiprocessors);
         let row_bytes = i64::try_from(row_bytes).unwrap_or(i64::MAX);
-        if let Some(found) = Found::new(rows.rows, rows.nnz, row_bytes, multiprocessors) {
-            let slots = found.slots();
-            return Schedule { lists: Lists::Found(found), slots, counter_count: slots, ..plain };
-        }
         let unanalyzed = Unanalyzed::new(rows.rows, rows.nnz, row_bytes, warps_at_once(multiprocessors));
         let Unanalyzed { rows_a_run, slots, counters, .. } = unanalyzed;
         let is_packed = rows_a_run > 1;

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use half::{bf16, f16};
 
 use super::once;
+use super::schedule::Schedule;
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::operand::Rows;
 use crate::backend::SpmmExecutor;
 use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, DenseMatrix, SparseArrays, SparseMatrix};
@@ -95,6 +97,8 @@ pub(super) struct TestProduct {
     pub(super) reorder: Reorder,
     /// True for a product without analysis: `row` on A in place.
     pub(super) once: bool,
+    /// True if, without analysis, a small matrix has lists, too.
+    pub(super) listed: bool,
     /// Limit for the bytes of copies without analysis; `None` for the usual limit.
     pub(super) copied: Option<usize>,
 }
@@ -115,6 +119,7 @@ pub(super) const PLAIN: TestProduct = TestProduct {
     deterministic: true,
     reorder: Reorder::None,
     once: false,
+    listed: false,
     copied: None,
 };
 
@@ -232,6 +237,9 @@ impl TestProduct {
             true => {
                 let mut product = once::product(device, &problem).unwrap().unwrap();
                 product.copied = self.copied.unwrap_or(product.copied);
+                if self.listed {
+                    product.schedule = Schedule::listed(device, &Rows::of(&a), 8 * n);
+                }
                 Box::new(product)
             }
             false => crate::backend::cuda::spmm::build(cx, device, &problem, &choice, None).unwrap(),

@@ -1,8 +1,8 @@
 //! SpMV algorithm `csr`: y = alpha · op(A) · x + beta · y on rows of op(A), in one launch
 //! (kernels/spmv/csr.cu).
 //!
-//! The kernel has two forms: `rows` gives each row 2 to 32 lanes, `balanced` gives each warp the same number
-//! of rows and entries. [`Form`] is chosen by sizes and row lengths alone. Both forms can also read 16-bit
+//! The kernel has two forms: `rows` gives each row 2 to 32 lanes, or a block, and may cut long rows; `balanced`
+//! gives each warp the same number of rows and entries. [`Form`] is chosen by sizes and row lengths alone. Both forms can also read 16-bit
 //! columns, which a plan may keep for rows in place ([`narrow`]).
 
 mod narrow;
@@ -107,14 +107,15 @@ impl Launch {
             // SAFETY: the descriptors promise arrays of these sizes and types
             // until the stream has run the kernel; the plan has checked that x
             // and y fit and do not overlap.
-            Form::Rows { lanes_log2, blocks } => unsafe {
-                launch!(self.kernel, blocks, THREADS, 0, cx.stream;
-                    rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, old.values, of_rows,
-                    alpha, beta, base, stream, lanes_log2)
-            },
-            // SAFETY: as above; `require` has checked the workspace, the handle
+            // `require` has checked the workspace, the handle
             // lends it and its counters to one call at a time, and there are at
-            // most as many blocks as counters.
+            // most as many items as counters.
+            Form::Rows { lanes_log2, blocks, limit, items } => unsafe {
+                launch!(self.kernel, blocks + items as u32, THREADS, 0, cx.stream;
+                    rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, old.values, of_rows,
+                    alpha, beta, base, stream, lanes_log2, limit, items, cx.workspace.address, cx.counters)
+            },
+            // SAFETY: as above, with at most as many blocks as counters.
             Form::Balanced { share, overhang, blocks } => unsafe {
                 launch!(self.kernel, blocks, THREADS, 0, cx.stream;
                     rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, old.values, of_rows,
@@ -127,7 +128,7 @@ impl Launch {
 
 fn workspace_bytes(form: Form, compute: DataType) -> usize {
     match form {
-        Form::Rows { .. } => 0,
+        Form::Rows { items, .. } => items as usize * compute.size(),
         Form::Balanced { blocks, .. } => 2 * blocks as usize * compute.size(),
     }
 }

@@ -149,32 +149,76 @@ fn aligned_rows_of_b_and_c_are_for_groups() {
     }
 }
 
-/// Tests lists that are made without analysis: rows for a warp, a block and several blocks, in runs of one
-/// row and of eight.
+/// Tests products without analysis, with lists and with rows that blocks find: rows for a warp, a block and
+/// several blocks.
 #[test]
-fn lists_are_made_before_a_product_without_analysis() {
-    let once = TestProduct { once: true, ..PLAIN };
-    check_all(
-        &sample(0, 600, 401),
-        [1, 3, 8, 9, 16, 33, 64, 136].map(|n| TestProduct { n, beta: 1.0, ..once }),
-    );
-    let longer = [25, 128, 129, 512, 513, 1025, 8192, 8193, 15_000, 25, 26];
-    for (rows, length) in [(3000, 8), (60_000, 3), (900, 40)] {
+fn longer_rows_are_listed_or_found_without_analysis() {
+    for listed in [true, false] {
+        let once = TestProduct { once: true, listed, ..PLAIN };
         check_all(
-            &with_longer(rows, length, &longer),
-            [3, 8, 32, 200].map(|n| TestProduct { n, beta: 1.0, ..once }),
+            &sample(0, 600, 401),
+            [1, 3, 8, 9, 16, 33, 64, 136].map(|n| TestProduct { n, beta: 1.0, ..once }),
+        );
+        let longer = [25, 128, 129, 512, 513, 1025, 8192, 8193, 15_000, 25, 26];
+        for (rows, length) in [(3000, 8), (60_000, 3), (900, 40)] {
+            check_all(
+                &with_longer(rows, length, &longer),
+                [3, 8, 32, 200].map(|n| TestProduct { n, beta: 1.0, ..once }),
+            );
+        }
+        for orders in [(Order::Col, Order::Row), (Order::Row, Order::Col), (Order::Col, Order::Col)] {
+            check_all(
+                &with_longer(700, 3, &[600, 5000]),
+                [4, 40].map(|n| TestProduct { n, orders, pad: 1, ..once }),
+            );
+        }
+        check_all(
+            &TestMatrix::new(0, 10, &[0; 300], |_, _| 0),
+            [1, 8, 40].map(|n| TestProduct { n, beta: 2.0, ..once }),
         );
     }
-    for orders in [(Order::Col, Order::Row), (Order::Row, Order::Col), (Order::Col, Order::Col)] {
-        check_all(
-            &with_longer(700, 3, &[600, 5000]),
-            [4, 40].map(|n| TestProduct { n, orders, pad: 1, ..once }),
-        );
-    }
-    check_all(
-        &TestMatrix::new(0, 10, &[0; 300], |_, _| 0),
-        [1, 8, 40].map(|n| TestProduct { n, beta: 2.0, ..once }),
+}
+
+/// Tests rows that blocks find: at the limits of each kind, next to each other, among many empty rows, and a
+/// row whose parts are added in two levels.
+#[test]
+fn longer_rows_are_found_wherever_they_are() {
+    let once = TestProduct { once: true, beta: -0.5, ..PLAIN };
+    let columns = [1, 4, 5, 8, 16, 32, 64, 128, 300];
+    let limits = [48, 96, 192, 384].map(|limit| [limit, limit + 1, 4 * limit, 4 * limit + 1, 8 * limit]);
+    check_all(&with_longer(2000, 6, limits.as_flattened()), columns.map(|n| TestProduct { n, ..once }));
+    let column = |row: usize, entry: usize| (row * 3 + entry * 17) % 5000;
+    let next_to_each_other = TestMatrix::new(1, 5000, &[0, 300, 301, 0, 49, 97].repeat(60), column);
+    check_all(&next_to_each_other, columns.map(|n| TestProduct { n, ..once }));
+    check_all(&next_to_each_other, [8, 64].map(|n| TestProduct { n, special: true, alpha: 1.0, ..once }));
+    check_all(&next_to_each_other, [8, 64].map(|n| TestProduct { n, alpha: 0.0, ..once }));
+    let mut lengths = vec![0; 40_000];
+    (lengths[0], lengths[20_000], lengths[20_001], lengths[39_000]) = (100, 1, 60_000, 1000);
+    let types = [F64::TYPES, F32::TYPES];
+    check_types(
+        &TestMatrix::new(0, 5000, &lengths, column),
+        &types,
+        columns.map(|n| TestProduct { n, ..once }),
     );
+    let one = TestMatrix::new(0, 5000, &[200_000], column);
+    check_types(&one, &types, columns.map(|n| TestProduct { n, ..once }));
+    // Nearly as many entries as lists are not made for.
+    let even = TestMatrix::new(0, 5000, &[43; 6000], column);
+    check_types(&even, &types, [8, 32, 128].map(|n| TestProduct { n, ..once }));
+}
+
+/// Tests copies of few columns of a B by columns, which is read often.
+#[test]
+fn few_columns_are_copied_into_rows() {
+    let matrix = TestMatrix::new(0, 20_000, &[9; 20_000], |row, entry| (row * 3 + entry * 17) % 20_000);
+    for once in [true, false] {
+        for orders in [(Order::Col, Order::Row), (Order::Col, Order::Col)] {
+            check_all(
+                &matrix,
+                [4, 5, 7, 8].map(|n| TestProduct { n, orders, pad: 1, once, beta: 0.5, ..PLAIN }),
+            );
+        }
+    }
 }
 
 /// Tests lists with more rows than the blocks take in one turn: 1000 parts of one block each, with one tile
@@ -182,7 +226,7 @@ fn lists_are_made_before_a_product_without_analysis() {
 #[test]
 fn blocks_take_long_lists_by_turns() {
     let matrix = with_longer(3000, 8, &[200; 1000]);
-    let once = TestProduct { once: true, beta: 0.5, ..PLAIN };
+    let once = TestProduct { once: true, listed: true, beta: 0.5, ..PLAIN };
     check_types(
         &matrix,
         &[F64::TYPES, F32::TYPES],
@@ -197,11 +241,13 @@ fn copies_are_made_for_some_columns_at_a_time() {
     let matrix = with_longer(2700, 3, &[600, 5000]);
     let once = TestProduct { once: true, copied: Some(1 << 20), beta: 0.5, pad: 1, ..PLAIN };
     for orders in [(Order::Col, Order::Row), (Order::Row, Order::Col), (Order::Col, Order::Col)] {
-        check_types(
-            &matrix,
-            &[F64::TYPES, F32::TYPES],
-            [33, 100, 300].map(|n| TestProduct { n, orders, ..once }),
-        );
+        for listed in [true, false] {
+            check_types(
+                &matrix,
+                &[F64::TYPES, F32::TYPES],
+                [33, 100, 300].map(|n| TestProduct { n, orders, listed, ..once }),
+            );
+        }
     }
 }
 
@@ -234,7 +280,9 @@ fn sanitizer_small_matrices() {
     // Rows for a warp and for a block, and one that is split.
     let uneven = with_longer(60, 3, &[129, 600, 1100]);
     check_all(&uneven, [3, 16, 64].map(|n| TestProduct { n, special: true, ..PLAIN }));
-    let once = TestProduct { once: true, ..PLAIN };
-    check_all(&sample(1, 70, 90), [1, 8, 33].map(|n| TestProduct { n, beta: 0.5, ..once }));
-    check_all(&with_longer(90, 3, &[600, 1100]), [4, 16].map(|n| TestProduct { n, orders, ..once }));
+    for listed in [true, false] {
+        let once = TestProduct { once: true, listed, ..PLAIN };
+        check_all(&sample(1, 70, 90), [1, 8, 33].map(|n| TestProduct { n, beta: 0.5, ..once }));
+        check_all(&with_longer(90, 3, &[600, 1100]), [4, 16].map(|n| TestProduct { n, orders, ..once }));
+    }
 }

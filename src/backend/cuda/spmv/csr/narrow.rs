@@ -51,7 +51,7 @@ impl NarrowColumns {
     /// Enqueues the kernel that fills the arrays; it sets `far` if a column is too far from its origin.
     fn fill(&self, cx: &Context, device: &Device, rows: &Rows, form: Form, far: Address) -> Result<()> {
         let (columns, origins) = self.addresses();
-        if let (Form::Rows { lanes_log2, blocks }, Origins::Rows) = (form, self.kind) {
+        if let (Form::Rows { lanes_log2, blocks, .. }, Origins::Rows) = (form, self.kind) {
             let kernel = NARROW_ROWS.load(device, (rows.widths(),))?;
             // SAFETY: there are rows + 1 offsets and nnz columns of these types, room for nnz 16-bit columns
             // and for one origin per row, and a word.

@@ -5,7 +5,7 @@ use super::*;
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::{context, context_of_device, typed};
 use crate::backend::cuda::memory::{self, CudaMemory};
-use crate::backend::cuda::spmv::sell::product_tests::{bits, round, run, upload, Real};
+use crate::backend::cuda::spmv::sell::product_tests::{bits, check_sums, round, run, upload, Pattern, Real};
 use crate::backend::cuda::timing;
 use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, SparseMatrix};
@@ -272,6 +272,48 @@ fn empty_matrices_have_no_columns() {
         assert!(plan.columns.is_none());
         assert!(run::<F64>(&cx, &plan, rows, &[1.0; 5]).iter().all(|&y| y == 0.0));
     }
+}
+
+/// Compares a product without analysis, of a matrix whose long rows are cut, with sums in fp64.
+fn check_cut<C: Combo>(cx: &Context, device: &Arc<Device>, lengths: &[usize], base: i64, widths: usize)
+where
+    C::Acc: Real,
+{
+    let column = |row: usize, entry: usize| (row * 31 + entry * 7) % 9000;
+    let (matrix, pattern) =
+        (TestMatrix::new(base, 9000, lengths, column), Pattern::new(0, 9000, lengths, column));
+    let (rows, nnz) = (lengths.len(), matrix.indices.len());
+    let mut random = Random::new(nnz as u64);
+    let mut numbers = |count: usize| (0..count).map(|_| random.real()).collect::<Vec<_>>();
+    let x: Vec<C::X> = round::<C, _>(&numbers(matrix.cols));
+    let values: Vec<C::A> = round::<C, _>(&numbers(nnz));
+    let stored = Stored::new(cx, &matrix, WIDTHS[widths], &values);
+    let mut plan = build(cx, device, &stored.problem(C::TYPES), false);
+    let form = form_of_once(device, &plan.problem, &plan.rows);
+    assert!(matches!(form, Form::Rows { items: 1.., .. }), "{form:?}");
+    plan.launch = Launch::new(device, C::TYPES, &plan.rows, form).unwrap();
+    let y = run::<C>(cx, &plan, rows, &x);
+    assert!(bits(&y) == bits(&run::<C>(cx, &plan, rows, &x)), "{form:?}: other bits in another run");
+    check_sums::<C>(&pattern, &values, &x, &y, &format!("{} {form:?} base {base}", C::TYPES.describe()));
+}
+
+#[test]
+fn long_rows_without_analysis_are_cut() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    // A block for each row: lengths at which parts become more, next to each other, empty rows, and a row of
+    // many parts. A warp for each row: as many rows as that takes, and some longer ones. One row.
+    let few = vec![0, 1024, 1025, 0, 0, 2048, 2049, 4096, 4097, 1, 100_000, 300, 6145, 0];
+    let many = (0..2000).map(|row| if row % 400 == 7 { 900 + row } else { 100 + row % 90 }).collect();
+    for lengths in [few, many, vec![500_000]] {
+        for (base, widths) in [(0, 0), (1, 1), (1, 2)] {
+            macro_rules! each {
+                ($($combo:ident)*) => { $(check_cut::<$combo>(&cx, &device, &lengths, base, widths);)* };
+            }
+            each! { F64 F32 F32F64 F16F32 Bf16F32 C32 C64 }
+        }
+    }
+    assert_eq!(cx.allocator.live_bytes(), 0);
 }
 
 /// Prints, for the gallery's comparison matrices, the median microseconds of a product on the user's columns
