@@ -17,6 +17,7 @@
 pub mod copies;
 pub mod csr;
 pub mod dense;
+pub mod found;
 pub mod masked_window;
 mod rates;
 pub mod reach;

@@ -19,7 +19,8 @@ use crate::backend::cuda::memory::{DeviceBuffer, Fill};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::{Context, COUNTER_BYTES};
-use crate::select::spmm::row::{warps_at_once, Found, FoundLimits, Limits, Step, Unanalyzed, WARPS};
+use crate::select::spmm::found::{Found, FoundLimits};
+use crate::select::spmm::row::{warps_at_once, Limits, Step, Unanalyzed, WARPS};
 use crate::select::spmm::tiles;
 use crate::types::Address;
 
