@@ -33,16 +33,6 @@ use crate::settings::Settings;
 use crate::support::Types;
 use crate::types::{Effort, IndexType, Operation, Reorder};
 
-/// Number `at` of TARSIA_TRY, a list of numbers with commas between them, or `otherwise` if there is none: to
-/// compare choices of calls without analysis in one build.
-pub fn tried(at: usize, otherwise: i64) -> i64 {
-    static TRIED: once_cell::sync::Lazy<Vec<Option<i64>>> = once_cell::sync::Lazy::new(|| {
-        let list = std::env::var("TARSIA_TRY").unwrap_or_default();
-        list.split(',').map(|number| number.parse().ok()).collect()
-    });
-    TRIED.get(at).copied().flatten().unwrap_or(otherwise)
-}
-
 /// Error for an operation or algorithm that does not take the row order that was asked for by name.
 fn no_orders(reorder: Reorder, what: &str) -> Error {
     Error::unsupported(format!(

@@ -33,8 +33,7 @@ fn reuse(entries: i64, cols: i64) -> i64 {
 /// conjugated. Few columns are gathered where that reads little more than a copy, or takes no longer than its
 /// launch.
 pub fn row_needs_rows(n: usize, by_rows: bool, conjugates: bool, (entries, cols): (i64, i64)) -> bool {
-    let gathers_much =
-        n > GATHERED && entries > FEW_ENTRIES && reuse(entries, cols) >= crate::select::tried(2, READ_OFTEN);
+    let gathers_much = n > GATHERED && entries > FEW_ENTRIES && reuse(entries, cols) >= READ_OFTEN;
     if n > super::row::NARROW {
         !by_rows || conjugates
     } else {

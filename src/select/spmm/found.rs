@@ -41,10 +41,8 @@ impl Found {
     pub fn new(rows: i64, nnz: i64, row_bytes: i64, multiprocessors: i64) -> Option<Self> {
         let sums = (nnz as f64 / UNANALYZED_SUMS as f64 * row_bytes as f64).ceil() as i64;
         // A group that is a whole warp takes two chains: more items would search than multiply.
-        let chain = crate::select::tried(1, CHAIN);
-        let (least, busy) = ((2 * chain).max(sums), multiprocessors * 16);
-        let most = crate::select::tried(0, FOUND);
-        (rows <= most && nnz <= most).then_some(Found { rows, nnz, least, busy })
+        let (least, busy) = ((2 * CHAIN).max(sums), multiprocessors * 16);
+        (rows <= FOUND && nnz <= FOUND).then_some(Found { rows, nnz, least, busy })
     }
 
     /// Maximum number of partial sums, and of counters.
@@ -63,9 +61,8 @@ impl Found {
         let mean = self.nnz / self.rows.max(1);
         // Rows of about the mean length are not searched for, unless they are long and few.
         let is_busy = (self.rows * spread / groups).saturating_mul(tiles) >= self.busy;
-        let chain = crate::select::tried(1, CHAIN);
-        let run_limit = (chain * spread).max(if is_busy { 2 * mean } else { mean / 2 });
-        let warp_limit = (chain * groups).max(run_limit).max(self.least);
+        let run_limit = (CHAIN * spread).max(if is_busy { 2 * mean } else { mean / 2 });
+        let warp_limit = (CHAIN * groups).max(run_limit).max(self.least);
         // A whole warp has no warp's rows beside its own.
         let run_limit = if spread == groups { warp_limit } else { run_limit };
         FoundLimits {

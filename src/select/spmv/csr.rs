@@ -57,9 +57,7 @@ impl Form {
     pub fn unanalyzed(rows: i64, nnz: i64, most_blocks: u64) -> Self {
         match Form::rows(rows, nnz) {
             Some(form) if nnz <= ONCE_ROWS_ENTRIES => form,
-            _ if nnz <= CUT_ENTRIES && nnz / rows.max(1) >= crate::select::tried(3, CUT_MEAN) => {
-                Form::cut(rows, nnz, most_blocks)
-            }
+            _ if nnz <= CUT_ENTRIES && nnz / rows.max(1) >= CUT_MEAN => Form::cut(rows, nnz, most_blocks),
             _ => Form::balanced(rows, nnz, most_blocks),
         }
     }
