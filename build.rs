@@ -36,15 +36,18 @@ fn main() {
     link(&root, &out);
 }
 
-/// Sets `avx512` where the compiler has its instructions, which are newer (1.89) than what the rest needs.
+/// Sets `avx512` where the compiler has its instructions (1.89), and `vector_sort` where functions with other
+/// vector instructions are safe in their like (1.87). The rest needs less.
 fn vectors() {
-    println!("cargo::rustc-check-cfg=cfg(avx512)");
+    println!("cargo::rustc-check-cfg=cfg(avx512, vector_sort)");
     let rustc = env::var_os("RUSTC").expect("Cargo sets it");
     let said = Command::new(rustc).arg("--version").output().map(|said| said.stdout).unwrap_or_default();
     let minor = String::from_utf8_lossy(&said).split('.').nth(1).and_then(|minor| minor.parse().ok());
     let is_x86_64 = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64");
-    if is_x86_64 && minor.is_some_and(|minor: u32| minor >= 89) {
-        println!("cargo::rustc-cfg=avx512");
+    for (name, least) in [("avx512", 89), ("vector_sort", 87)] {
+        if is_x86_64 && minor.is_some_and(|minor: u32| minor >= least) {
+            println!("cargo::rustc-cfg={name}");
+        }
     }
 }
 

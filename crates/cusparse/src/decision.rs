@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use tarsia::facade::direct::{Failure, SpgemmProblem};
 use tarsia::facade::Error;
 
-use crate::arguments::{self, Frame, SpmmArguments, SpmvArguments};
+use crate::arguments::{self, Frame, Object, SpmmArguments, SpmvArguments};
 use crate::catch;
 use crate::functions::{Function, Operation, Role};
 use crate::handles;
@@ -234,8 +234,8 @@ fn step(
 ) -> (Decision, Option<c_int>) {
     // Noted for operations that are not taken, too: another one may get the same matrix and buffer.
     match function {
-        Function::cusparseSpMV_preprocess => handles::note_preprocessed(arguments::object(frame, 3)),
-        Function::cusparseSpMM_preprocess => handles::note_preprocessed(arguments::object(frame, 4)),
+        Function::cusparseSpMV_preprocess => note_preprocessed(arguments::object(frame, 3), operation),
+        Function::cusparseSpMM_preprocess => note_preprocessed(arguments::object(frame, 4), operation),
         _ => {}
     }
     if !settings().take.contains(&operation) {
@@ -265,6 +265,12 @@ fn step(
         _ if operation == Operation::Spgemm => spgemm::step(function, address, frame),
         _ => (Outcome::NotTaken.into(), None),
     }
+}
+
+/// Notes a preprocess, whatever becomes of the call: the pattern may have changed since an earlier one.
+fn note_preprocessed(matrix: Object, operation: Operation) {
+    handles::note_preprocessed(matrix);
+    plans::expire(matrix, operation);
 }
 
 /// Forwards a preprocess, after which Tarsia may make a plan.

@@ -104,6 +104,18 @@ fn set(key: &Key, state: State) {
     drop(earlier);
 }
 
+/// Drops the plan of an earlier preprocess of a matrix for an operation.
+pub fn expire(matrix: Object, of: Operation) {
+    if !handles::is_child() {
+        let mut promises = promises();
+        let known = promises.get_mut(&(matrix.addr(), of == Operation::Spmm));
+        let earlier = known.map(|(_, state)| std::mem::replace(state, State::Never));
+        // The plan's memory is freed after the lock is released.
+        drop(promises);
+        drop(earlier);
+    }
+}
+
 /// Returns what a product with a preprocessed matrix is to do.
 pub fn next(key: &Key) -> Next {
     match promises().get_mut(&key.place()) {

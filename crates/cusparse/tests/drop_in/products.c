@@ -400,6 +400,10 @@ static void prepared(Object handle, int columns, int is_frozen) {
     preprocess(&p, 0);
     for (int round = 0; round < 2; ++round)
         is_computed(&p, 0, p.a.values, round ? 0 : forwarded, "a new descriptor after preprocess");
+    /* Preprocessed for an algorithm that is forwarded; the pattern may be another one since. */
+    change_columns(&p);
+    preprocess(&p, 99);
+    is_computed(&p, 0, p.a.values, forwarded, "preprocessed again for another algorithm");
     Object other_handle = &p;
     p.handle = other_handle;
     is_computed(&p, 0, p.a.values, forwarded, "with another handle");

@@ -156,7 +156,7 @@ fn preprocessed_matrices_have_plans() {
             let program: Vec<_> = ["products", "prepared", columns].into_iter().chain(frozen).collect();
             let values = ("TARSIA_CUSPARSE_VALUES", frozen.unwrap_or_default());
             let with = world.with(&program, &[mode, ON_HOST, SIZES, values]);
-            assert_eq!(products(&with), if frozen.is_some() { 16 } else { 17 });
+            assert_eq!(products(&with), if frozen.is_some() { 17 } else { 18 });
             let name = if columns == "0" { "cusparseSpMV_preprocess" } else { "cusparseSpMM_preprocess" };
             let counts = ["and Tarsia analyzes the matrix", "the matrix has been preprocessed before"]
                 .map(|text| calls(&with, name, &format!("forwarded: {text}")));

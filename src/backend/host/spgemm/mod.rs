@@ -21,7 +21,7 @@ mod places;
 mod ranks;
 pub mod rows;
 mod scratch;
-#[cfg(target_arch = "x86_64")]
+#[cfg(vector_sort)]
 mod sort;
 mod symbolic;
 #[cfg(test)]
@@ -226,20 +226,30 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             let make = || Ranks::new(cx, &left, &right, self.products, offsets);
             get_or_try_insert(&mut kept.ranks, make)?;
         }
-        let mut ranks = kept.ranks.as_mut().and_then(Option::as_mut);
-        let needs = needs.with_trace(if follows { numeric::TRACE } else { 0 }, ranks.is_some());
-        let scratch = get_or_try_insert(&mut kept.scratch, || Scratch::new(cx, self.sets(), needs))?;
-        let zeroed = || Buffer::zeroed(&cx.allocator, nnz);
-        if self.problem.value_updates || !direct {
-            get_or_try_insert(&mut kept.columns, zeroed)?;
-        }
-        let staged = if direct {
-            None
-        } else {
-            get_or_try_insert(&mut kept.starts, || target.starts(cx))?;
-            Some(get_or_try_insert(&mut kept.values, || Buffer::zeroed(&cx.allocator, nnz))?)
+        let reserve = |kept: &mut Kept<K, C>| -> Result<()> {
+            let has_ranks = matches!(kept.ranks, Some(Some(_)));
+            let needs = needs.with_trace(if follows { numeric::TRACE } else { 0 }, has_ranks);
+            get_or_try_insert(&mut kept.scratch, || Scratch::new(cx, self.sets(), needs))?;
+            if self.problem.value_updates || !direct {
+                get_or_try_insert(&mut kept.columns, || Buffer::zeroed(&cx.allocator, nnz))?;
+            }
+            if !direct {
+                get_or_try_insert(&mut kept.starts, || target.starts(cx))?;
+                get_or_try_insert(&mut kept.values, || Buffer::zeroed(&cx.allocator, nnz))?;
+            }
+            Ok(())
         };
-
+        if let Err(error) = reserve(kept) {
+            if !error.lacks_memory() || !matches!(kept.ranks, Some(Some(_))) {
+                return Err(error);
+            }
+            // Ranks only save time: what the product needs comes first.
+            (kept.ranks, kept.scratch) = (Some(None), None);
+            reserve(kept)?;
+        }
+        let mut ranks = kept.ranks.as_mut().and_then(Option::as_mut);
+        let scratch = kept.scratch.as_mut().expect("it was reserved");
+        let staged = (!direct).then(|| kept.values.as_mut().expect("they were reserved"));
         let columns = kept.columns.as_mut();
         let (known, columns) = match columns {
             Some(columns) if kept.known => (Some(&**columns), None),

@@ -293,7 +293,7 @@ where
         order(list, memory.bits, memory.spare);
         if !trace.is_empty() {
             let ranks = &mut memory.ranks[..list.len()];
-            for (rank, &col) in (0..).zip(&*list) {
+            for (rank, &col) in (0..=u16::MAX).zip(&*list) {
                 ranks[places.find(col)] = rank;
             }
             trace.iter_mut().for_each(|place| *place = ranks[usize::from(*place)]);

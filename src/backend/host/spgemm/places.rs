@@ -8,10 +8,10 @@
 //! - [`ArrayPlaces`]: array with one slot per column of the product, which is not cleared between rows (the
 //!   dense accumulator of Gustavson 1978 with generation stamps).
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(vector_sort)]
 use super::sort;
 use super::window::WINDOW;
-#[cfg(target_arch = "x86_64")]
+#[cfg(vector_sort)]
 use crate::backend::host::lanes;
 use crate::types::{Accumulator, Index, Storage};
 
@@ -274,7 +274,7 @@ const VECTOR_SORTED: usize = 2048;
 /// Returns the length of the spare memory that [`order`] needs for rows of at most `most` columns.
 pub fn spare<K: Key>(most: usize) -> usize {
     let most = most.min(VECTOR_SORTED);
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(vector_sort)]
     if size_of::<K>() == size_of::<i32>() && lanes::has_avx2() {
         return sort::spare(most);
     }
@@ -294,7 +294,7 @@ pub fn order<K: Key>(cols: &mut [K], bits: &mut [u64], spare: &mut [K]) {
     if cols.len() > 64 && order_near(cols, bits) {
         return;
     }
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(vector_sort)]
     if (13..=VECTOR_SORTED).contains(&cols.len()) && size_of::<K>() == size_of::<i32>() && lanes::has_avx2() {
         // SAFETY: the processor has AVX2.
         unsafe { sort::sort(bytemuck::cast_slice_mut(cols), bytemuck::cast_slice_mut(spare)) };

@@ -4,7 +4,7 @@
 
 use super::rows::count_products;
 use crate::backend::host::operand::{Factor, Shared};
-use crate::error::{Result, Status};
+use crate::error::Result;
 use crate::memory::{Buffer, Context};
 
 /// Largest number of products for each entry of A, B and C with which ranks are kept: they then take no more
@@ -24,7 +24,7 @@ pub struct Ranks {
 
 impl Ranks {
     /// Allocates memory for the ranks of `products` products, into C with these row offsets. Returns `None`
-    /// if they do not pay, do not fit 16 bits, or would exceed the memory limit.
+    /// if they do not pay, do not fit 16 bits, or there is no memory for them.
     pub fn new(
         cx: &Context,
         left: &Factor,
@@ -39,11 +39,11 @@ impl Ranks {
             return Ok(None);
         }
         let ranks = match Buffer::zeroed(&cx.allocator, products as usize) {
-            Err(error) if error.status == Status::InsufficientResources => return Ok(None),
+            Err(error) if error.lacks_memory() => return Ok(None),
             ranks => ranks?,
         };
         let (mut starts, _) = match count_products(cx, left, right) {
-            Err(error) if error.status == Status::InsufficientResources => return Ok(None),
+            Err(error) if error.lacks_memory() => return Ok(None),
             counts => counts?,
         };
         let mut position = 0;
