@@ -58,7 +58,7 @@ impl Width {
 /// The processor has what an implementation is for; pointers are valid for [`Self::LANES`] elements. An
 /// implementation has the layout of an array of that many numbers.
 pub(super) unsafe trait Vector<T: Accumulator>: Copy {
-    /// What the processor must have.
+    /// Width of the registers that the processor must have.
     const WIDTH: Width;
     /// Number of numbers.
     const LANES: usize;

@@ -250,7 +250,7 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     /// registers for itself: together in one, rows of few entries took longer.
     ///
     /// # Safety
-    /// As for [`Self::block`].
+    /// The requirements of [`Self::block`].
     unsafe fn compiled<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
         &self,
         work: &Work,
@@ -357,7 +357,7 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     /// for itself.
     ///
     /// # Safety
-    /// As for [`Self::block`].
+    /// The requirements of [`Self::block`].
     #[inline(always)]
     unsafe fn sums<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
         &self,
@@ -429,7 +429,7 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     /// closure: those are not compiled for the processor's vectors.
     ///
     /// # Safety
-    /// As for [`Self::block`].
+    /// The requirements of [`Self::block`].
     #[inline(always)]
     unsafe fn add<V: Vector<C::Acc>, const VECTORS: usize>(
         &self,
@@ -455,7 +455,7 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     /// Writes a part of a row of C.
     ///
     /// # Safety
-    /// As for [`Self::block`].
+    /// The requirements of [`Self::block`].
     #[inline(always)]
     unsafe fn store<V: Vector<C::Acc>>(&self, row: usize, first: usize, alpha: V, sums: &[V]) {
         if !self.overwrites {
