@@ -72,7 +72,7 @@ enum State {
     Never,
 }
 
-/// What a product is to do.
+/// Way in which a product of a preprocessed matrix is computed.
 pub enum Next {
     /// Use this plan.
     Use(Arc<Plan>),

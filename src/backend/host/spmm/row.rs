@@ -77,7 +77,7 @@ impl<V: Element> Csr<V> {
     ) -> Result<()> {
         let (rows, values) = self.operand.rows("A")?;
         let (n, strides) = (opened.n, opened.b_strides);
-        // What unchecked loads rely on.
+        // Unchecked loads rely on this.
         assert!(rows.cols == 0 || opened.b.len() > (rows.cols - 1) * strides.0 + (n - 1) * strides.1);
         let product = RowProduct::<C, C::X> {
             rows,
