@@ -91,10 +91,12 @@ fn promises() -> MutexGuard<'static, Promises> {
     PROMISES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes a preprocess of a matrix, and returns whether it is the first one. Drops the plan of an earlier one.
+/// Notes a preprocess of a matrix, and returns whether it is the first one. An earlier one's plan has
+/// [expired](expire).
 pub fn promise(key: &Key) -> bool {
-    let is_first = !promises().contains_key(&key.place());
-    set(key, if is_first { State::Promised { products: 0 } } else { State::Never });
+    let mut promises = promises();
+    let is_first = !promises.contains_key(&key.place());
+    promises.entry(key.place()).or_insert((key.caller(), State::Promised { products: 0 }));
     is_first
 }
 

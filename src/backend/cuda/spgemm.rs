@@ -309,7 +309,7 @@ impl CudaSpgemm {
 
     /// Begins a sequence of kernels that run side by side.
     fn overlap(&self) -> Result<Overlap> {
-        Ok(Overlap::new(self.kernels.are_of_90()?))
+        Ok(Overlap::new(self.kernels.can_begin_early()?))
     }
 
     /// Counts the entries of C, sorts the rows into bins by them, and prepares the numeric phase. Blocks.
@@ -438,7 +438,7 @@ impl CudaSpgemm {
     /// Returns the number of blocks that share each of `rows` rows with a bitmap.
     fn slices(&self, rows: i64, cols: i64) -> Result<u32> {
         let multiprocessors = i64::from(self.device.properties().multiprocessors);
-        Ok(slices(multiprocessors, self.kernels.are_of_90()?, rows, cols))
+        Ok(slices(multiprocessors, self.kernels.have_clusters()?, rows, cols))
     }
 
     /// Counts the entries of the rows with hash tables of a team or warp ([`RowBin::Table`]).

@@ -255,9 +255,14 @@ impl Kernels {
         self.value
     }
 
-    /// Returns whether the kernels can use thread block clusters and begin early ([`Kernel::can_begin_early`]). The
-    /// context must be current.
-    pub fn are_of_90(&self) -> Result<bool> {
+    /// Returns whether the kernels can use thread block clusters ([`Kernel::is_of_90`]). The context must be
+    /// current.
+    pub fn have_clusters(&self) -> Result<bool> {
+        Ok(self.get(Name::Products)?.is_of_90())
+    }
+
+    /// Returns whether the kernels can begin early ([`Kernel::can_begin_early`]). The context must be current.
+    pub fn can_begin_early(&self) -> Result<bool> {
         Ok(self.get(Name::Products)?.can_begin_early())
     }
 

@@ -139,7 +139,7 @@ pub fn count(
         products: totals,
         most,
     };
-    let overlap = &Overlap::new(kernels.are_of_90()?);
+    let overlap = &Overlap::new(kernels.can_begin_early()?);
     for bin in (0..BINS).rev().filter(|&bin| of_longest >= least(bin)) {
         if bin < TABLES {
             let part = count_part(part(right_stats.mean()));
