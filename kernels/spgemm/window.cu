@@ -241,6 +241,197 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
     }
 }
 
+// Sets the bits of a row's columns in the window, which are stored from `place` to `last`, sorted.
+template <class J>
+__device__ __forceinline__ void mark_known(const J *known, int64_t place, int64_t last, int64_t low,
+                                           int64_t high, Word *bits, int64_t &beyond) {
+    for (int64_t i = place + threadIdx.x; i < last; i += blockDim.x) {
+        const int64_t column = known[i];
+        if (column >= high) {
+            beyond = column;
+            break;
+        }
+        if (column >= low)
+            set_bit(bits, column - low);
+    }
+}
+
+// ranks[i] = number of bits set in the words before word i; returns the number in all `used` words.
+__device__ __forceinline__ int64_t rank_words(const Word *words, int used, int *ranks,
+                                              int64_t *parts) {
+    int64_t count = 0;
+    for (int first = 0; first < used; first += blockDim.x) {
+        const int i = first + threadIdx.x;
+        const int64_t own = i < used ? __popcll(words[i]) : 0;
+        int64_t all;
+        const int64_t sum = block_sums(own, parts, all);
+        if (i < used)
+            ranks[i] = static_cast<int>(count + sum - own);
+        count += all;
+    }
+    return count;
+}
+
+// Exchanges between the blocks of a cluster, through `found`, the number of entries of each one's
+// window and the next column after it. On return, `place` is the first entry of this block's window
+// and `next` the column at which the next round begins; returns the first entry of that round.
+__device__ __forceinline__ int64_t share_windows(int64_t (&found)[2], int blocks, int block,
+                                                 int64_t count, int64_t &place, int64_t &next) {
+    if (threadIdx.x == 0) {
+        found[0] = count;
+        found[1] = next;
+    }
+    cluster_barrier();
+    int64_t after = place;
+    for (int i = 0; i < blocks; ++i) {
+        const int64_t theirs = of_block(&found[0], i);
+        after += theirs;
+        place += i < block ? theirs : 0;
+    }
+    next = of_block(&found[1], blocks - 1);
+    return after;
+}
+
+// Writes the columns of a window's entries, which begin at `place` in C: those whose bits are set
+// in the `used` words. `kept` also receives them, if not NULL.
+template <class J>
+__device__ __forceinline__ void write_columns(const Word *words, const int *ranks, int used,
+                                              int64_t low, int64_t place, const Output &out,
+                                              J *kept) {
+    for (int i = threadIdx.x; i < used; i += blockDim.x) {
+        int64_t at = place + ranks[i];
+        for (Word word = words[i]; word != 0; word &= word - 1, ++at) {
+            const int64_t column = low + 64 * static_cast<int64_t>(i) + __ffsll(word) - 1;
+            out.put_column(at, column);
+            if (kept != nullptr)
+                kept[at] = static_cast<J>(column);
+        }
+    }
+}
+
+// The columns [low, low + span) of a row, of which those whose bits are set have entries.
+struct Window {
+    const Word *words;
+    const int *ranks;
+    int64_t low;
+    unsigned span;
+};
+
+// Products that a thread holds at a time: the sum that each belongs to, or -1 for none, and, where
+// several products of a warp may belong to one sum, their order (see rank_in_slot).
+template <class T> struct Held {
+    static constexpr int COUNT = IN_HAND<T>;
+    T product[COUNT];
+    int slot[COUNT], rank[COUNT], rounds[COUNT];
+
+    // Computes the thread's products `mine`, `mine` + 32, …, `held` of them, before product `stop`
+    // of the batch, whose entries of `left` have the values at `left_values`.
+    template <class A, class B, class J>
+    __device__ __forceinline__ void load(const Row<J> &row, const A *left_values,
+                                         const B *right_values, int64_t first, const Window &window,
+                                         int owner, int64_t mine, int held, int64_t stop) {
+#pragma unroll
+        for (int h = 0; h < COUNT; ++h) {
+            const int64_t at = mine + 32 * h;
+            slot[h] = -1;
+            product[h] = zero<T>();
+            if (h >= held || at >= stop)
+                continue;
+            owner = row.owner_of(at, owner);
+            const int64_t position = row.starts[owner] + at;
+            const uint64_t bit = row.column(position) - window.low;
+            if (bit >= window.span)
+                continue;
+            const unsigned word = static_cast<unsigned>(bit) >> 6;
+            slot[h] =
+                window.ranks[word] + __popcll(window.words[word] & ((Word(1) << (bit & 63)) - 1));
+            product[h] =
+                times(widen<T>(left_values[first + owner]), widen<T>(right_values[position]));
+        }
+    }
+
+    // Finds the order of the warp's products that belong to one sum.
+    __device__ __forceinline__ void rank_all(int held) {
+#pragma unroll
+        for (int h = 0; h < COUNT; ++h) {
+            rounds[h] = 0;
+            rank[h] = 0;
+            if (h < held)
+                rank[h] = rank_in_slot(slot[h] >= 0, slot[h], rounds[h]);
+        }
+    }
+
+    // Adds products that all belong to different sums.
+    __device__ __forceinline__ void add_apart(T *sums) const {
+#pragma unroll
+        for (int h = 0; h < COUNT; ++h) {
+            if (slot[h] >= 0)
+                sums[slot[h]] = plus(sums[slot[h]], product[h]);
+        }
+    }
+
+    // Adds the products in their order, while no other warp adds.
+    __device__ __forceinline__ void add_in_turn(T *sums, int held) const {
+#pragma unroll
+        for (int h = 0; h < COUNT; ++h) {
+            if (h < held)
+                add_in_order(sums, slot[h] >= 0, slot[h], product[h], rank[h], rounds[h]);
+        }
+    }
+};
+
+// Adds the `total` products of a batch of entries of `left`, which begins at entry `first`, to the
+// sums of the window's columns. The sums have the same bits as if one thread added the products one
+// after the other.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void add_batch(const Row<J> &row, const A *left_values,
+                                          const B *right_values, int64_t first, int64_t total,
+                                          const Window &window, T *sums, int warp, bool is_chain) {
+    int lead = 0;
+    for (int64_t base = 0; base < total;) {
+        // The products of a step are divided among all warps, each with consecutive ones.
+        const int64_t rest = total - base;
+        const int held =
+            static_cast<int>(min(int64_t(Held<T>::COUNT), (rest + blockDim.x - 1) / blockDim.x));
+        const int64_t step = min(rest, held * static_cast<int64_t>(blockDim.x));
+        lead = row.owner_of(base, lead);
+        const int64_t mine = base + warp * 32 * held + lane_id();
+        Held<T> products;
+        products.load(row, left_values, right_values, first, window, lead, mine, held, base + step);
+        // Products of a single row of `right` have distinct columns.
+        const bool apart = (row.order & DISTINCT) && row.sums[lead] >= base + step;
+        if (!apart)
+            products.rank_all(held);
+        if (apart) {
+            // Before this barrier, warps may still be adding products of the previous step.
+            __syncthreads();
+            products.add_apart(sums);
+        }
+        const int share = 32 * held;
+        if (is_chain) {
+            if (warp * share < step) {
+                if (base > 0 || warp > 0)
+                    await_turn(warp);
+                if (!apart)
+                    products.add_in_turn(sums, held);
+                if (base + (warp + 1) * share < total)
+                    give_turn(warp + 1 < blockDim.x / 32 ? warp + 1 : 0);
+            }
+        } else if (apart) {
+            __syncthreads();
+        } else {
+            const int turns = static_cast<int>((step + share - 1) / share);
+            for (int turn = 0; turn < turns; ++turn) {
+                if (warp == turn)
+                    products.add_in_turn(sums, held);
+                __syncthreads();
+            }
+        }
+        base += step;
+    }
+    __syncthreads();
+}
+
 // Computes columns and values of a row. Dynamic shared memory: `bits` / 64 words, two int64 per
 // thread, `room` sums, and `bits` / 64 ranks. A row of more than `room` entries takes windows of
 // `dense` columns and as many sums (which fit the same memory). If `dense` is 0, because there
@@ -252,11 +443,10 @@ __device__ __forceinline__ void
 multiply_row(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
              const Scalar<T> &scale, int32_t order, int64_t cols, const uint32_t *list,
              int32_t bits, int32_t room, int32_t dense, const Output &out) {
-    constexpr int HELD = IN_HAND<T>;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int64_t parts[32];
-    // Number of entries of the block's window, and the next column after it. Two copies alternate,
-    // so that one cluster barrier per round is enough.
+    // What share_windows exchanges. Two copies alternate, so that one cluster barrier per round is
+    // enough.
     __shared__ int64_t found[2][2];
     // First entry of C and first column of the next window, kept here to save registers.
     __shared__ int64_t later[2];
@@ -298,45 +488,15 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         const unsigned span = static_cast<unsigned>(high - low);
         int64_t beyond = NONE, total = 0;
         if (out.known) {
-            for (int64_t i = place + threadIdx.x; i < last; i += blockDim.x) {
-                const int64_t column = kept[i];
-                if (column >= high) {
-                    beyond = column;
-                    break;
-                }
-                if (column >= low)
-                    set_bit(words, column - low);
-            }
+            mark_known(kept, place, last, low, high, words, beyond);
         } else if (low < high) {
             total = mark(row, low, high, words, beyond, fits);
         }
         int64_t next = block_least(beyond, parts);
-
-        int64_t count = 0;
-        for (int first = 0; first < used; first += blockDim.x) {
-            const int i = first + threadIdx.x;
-            const int64_t own = i < used ? __popcll(words[i]) : 0;
-            int64_t all;
-            const int64_t sum = block_sums(own, parts, all);
-            if (i < used)
-                ranks[i] = static_cast<int>(count + sum - own);
-            count += all;
-        }
+        const int64_t count = rank_words(words, used, ranks, parts);
         int64_t after = place + count;
-        if (blocks > 1) {
-            if (threadIdx.x == 0) {
-                found[round][0] = count;
-                found[round][1] = next;
-            }
-            cluster_barrier();
-            after = place;
-            for (int i = 0; i < blocks; ++i) {
-                const int64_t theirs = of_block(&found[round][0], i);
-                after += theirs;
-                place += i < block ? theirs : 0;
-            }
-            next = of_block(&found[round][1], blocks - 1);
-        }
+        if (blocks > 1)
+            after = share_windows(found[round], blocks, block, count, place, next);
         // True only if the pattern changed after analysis.
         if (after > last)
             break;
@@ -351,111 +511,20 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         __syncthreads();
 
         if (out.known) {
-            for (int64_t i = place + threadIdx.x; i < place + count; i += blockDim.x) {
+            for (int64_t i = place + threadIdx.x; i < place + count; i += blockDim.x)
                 out.put_column(i, kept[i]);
-            }
         } else {
-            for (int i = threadIdx.x; i < used; i += blockDim.x) {
-                int64_t at = place + ranks[i];
-                for (Word word = words[i]; word != 0; word &= word - 1, ++at) {
-                    const int64_t column = low + 64 * static_cast<int64_t>(i) + __ffsll(word) - 1;
-                    out.put_column(at, column);
-                    if (kept != nullptr)
-                        kept[at] = static_cast<J>(column);
-                }
-            }
+            write_columns(words, ranks, used, low, place, out, kept);
         }
-
         for (int64_t first = row.begin; first < row.end && !vanishes; first += blockDim.x) {
             int64_t ignored = NONE;
             if (!fits || out.known)
                 total = row.take(first, low, high, ignored, fits);
-            int lead = 0;
-            for (int64_t base = 0; base < total;) {
-                // The products of a step are divided among all warps, each with consecutive ones.
-                const int64_t rest = total - base;
-                const int held =
-                    static_cast<int>(min(int64_t(HELD), (rest + blockDim.x - 1) / blockDim.x));
-                const int64_t step = min(rest, held * static_cast<int64_t>(blockDim.x));
-                lead = row.owner_of(base, lead);
-                const int64_t mine = base + warp * 32 * held + lane_id();
-                int owner = lead;
-                T product[HELD];
-                int slot[HELD];
-#pragma unroll
-                for (int h = 0; h < HELD; ++h) {
-                    const int64_t at = mine + 32 * h;
-                    slot[h] = -1;
-                    product[h] = zero<T>();
-                    if (h >= held || at >= base + step)
-                        continue;
-                    owner = row.owner_of(at, owner);
-                    const int64_t position = row.starts[owner] + at;
-                    const uint64_t bit = row.column(position) - low;
-                    if (bit >= span)
-                        continue;
-                    const unsigned word = static_cast<unsigned>(bit) >> 6;
-                    slot[h] = ranks[word] + __popcll(words[word] & ((Word(1) << (bit & 63)) - 1));
-                    product[h] = times(widen<T>(left_values[first + owner]),
-                                       widen<T>(right_values[position]));
-                }
-                // Products of a single row of `right` have distinct columns.
-                const bool apart = (row.order & DISTINCT) && row.sums[lead] >= base + step;
-                int rank[HELD], rounds[HELD];
-                if (!apart) {
-#pragma unroll
-                    for (int h = 0; h < HELD; ++h) {
-                        rounds[h] = 0;
-                        rank[h] = 0;
-                        if (h < held)
-                            rank[h] = rank_in_slot(slot[h] >= 0, slot[h], rounds[h]);
-                    }
-                }
-                const auto add = [&] {
-#pragma unroll
-                    for (int h = 0; h < HELD; ++h) {
-                        if (h < held) {
-                            add_in_order(target, slot[h] >= 0, slot[h], product[h], rank[h],
-                                         rounds[h]);
-                        }
-                    }
-                };
-                if (apart) {
-                    // Before this barrier, warps may still be adding products of the previous step.
-                    __syncthreads();
-#pragma unroll
-                    for (int h = 0; h < HELD; ++h) {
-                        if (slot[h] >= 0)
-                            target[slot[h]] = plus(target[slot[h]], product[h]);
-                    }
-                }
-                const int share = 32 * held;
-                if (is_chain) {
-                    if (warp * share < step) {
-                        if (base > 0 || warp > 0)
-                            await_turn(warp);
-                        if (!apart)
-                            add();
-                        if (base + (warp + 1) * share < total)
-                            give_turn(warp + 1 < blockDim.x / 32 ? warp + 1 : 0);
-                    }
-                } else if (apart) {
-                    __syncthreads();
-                } else {
-                    const int turns = static_cast<int>((step + share - 1) / share);
-                    for (int turn = 0; turn < turns; ++turn) {
-                        if (warp == turn)
-                            add();
-                        __syncthreads();
-                    }
-                }
-                base += step;
-            }
-            __syncthreads();
+            add_batch(row, left_values, right_values, first, total, {words, ranks, low, span},
+                      target, warp, is_chain);
         }
-        for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
+        for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
             values[i] = vanishes ? zero<T>() : times(alpha, target[i]);
-        }
         // No barrier is needed here: the words that the next window clears are no longer read,
         // after the barriers above, and its own barriers precede its writes to sums.
         place = later[0];
