@@ -177,7 +177,7 @@ __device__ void write_items(int64_t windows, const int64_t *starts, int64_t most
     const bool is_long = end - first > cut.long_from;
     const int64_t at =
         part_count + (is_long ? long_before : long_count + window - cuts - long_before);
-    items[at] = {name, uint32_t(first), uint32_t(end), parts::kWhole};
+    items[at] = {name, uint32_t(first), uint32_t(end), parts::WHOLE};
 }
 
 // Writes the words of a window's tiles, one per block: number of the block's first tile << 4 | mask

@@ -31,33 +31,33 @@ template <class Y> struct Target {
 // Positions of chunks of 16 bytes in shared memory: swizzled for ldmatrix, or in padded rows, so
 // that the elements of a fragment lie in different banks.
 template <class T, int BM, int BN, int BK> struct Stage {
-    static constexpr bool kHalf = sizeof(T) == 2;
+    static constexpr bool HALF = sizeof(T) == 2;
     static constexpr int V = 16 / sizeof(T);
-    static constexpr int kRowA = kHalf ? BK : BK + 4;
-    static constexpr int kRowB = kHalf ? BN : BN + (sizeof(T) == 4 ? 8 : 4);
-    static constexpr int kSizeA = BM * kRowA, kSizeB = BK * kRowB;
-    static constexpr int kBytes = (kSizeA + kSizeB) * int(sizeof(T));
+    static constexpr int ROW_A = HALF ? BK : BK + 4;
+    static constexpr int ROW_B = HALF ? BN : BN + (sizeof(T) == 4 ? 8 : 4);
+    static constexpr int SIZE_A = BM * ROW_A, SIZE_B = BK * ROW_B;
+    static constexpr int BYTES = (SIZE_A + SIZE_B) * int(sizeof(T));
 
     template <int CHUNKS> __device__ static __forceinline__ int swizzle(int row, int chunk) {
-        if constexpr (!kHalf)
+        if constexpr (!HALF)
             return chunk;
         return CHUNKS >= 8 ? chunk ^ (row & 7) : chunk ^ (row >> 1 & 3);
     }
     __device__ static __forceinline__ int a(int row, int chunk) {
-        return row * kRowA + swizzle<BK / V>(row, chunk) * V;
+        return row * ROW_A + swizzle<BK / V>(row, chunk) * V;
     }
     __device__ static __forceinline__ int b(int row, int chunk) {
-        return kSizeA + row * kRowB + swizzle<BN / V>(row, chunk) * V;
+        return SIZE_A + row * ROW_B + swizzle<BN / V>(row, chunk) * V;
     }
 };
 
-// Copies of one thread for the tile at (i0, j0): one chunk in each kStepA-th row of A and in each
-// kStepB-th row of B.
+// Copies of one thread for the tile at (i0, j0): one chunk in each STEP_A-th row of A and in each
+// STEP_B-th row of B.
 template <class T, int BM, int BN, int BK, int THREADS> struct Loader {
     using S = Stage<T, BM, BN, BK>;
-    static constexpr int V = S::V, kChunksA = BK / V, kChunksB = BN / V;
-    static constexpr int kStepA = THREADS / kChunksA, kStepB = THREADS / kChunksB;
-    static_assert(!S::kHalf || (kStepA % 8 == 0 && kStepB % 8 == 0), "the swizzle's period");
+    static constexpr int V = S::V, CHUNKS_A = BK / V, CHUNKS_B = BN / V;
+    static constexpr int STEP_A = THREADS / CHUNKS_A, STEP_B = THREADS / CHUNKS_B;
+    static_assert(!S::HALF || (STEP_A % 8 == 0 && STEP_B % 8 == 0), "the swizzle's period");
 
     const T *a, *b;
     int64_t lda, ldb, left; // left: columns of K from this thread's chunk of A on
@@ -68,8 +68,8 @@ template <class T, int BM, int BN, int BK, int THREADS> struct Loader {
 
     __device__ __forceinline__ Loader(const Operands<T> &in, int64_t i0, int64_t j0,
                                       int64_t k_begin, int64_t k_end) {
-        const int row_a = threadIdx.x / kChunksA, chunk_a = threadIdx.x % kChunksA;
-        const int row_b = threadIdx.x / kChunksB, chunk_b = threadIdx.x % kChunksB;
+        const int row_a = threadIdx.x / CHUNKS_A, chunk_a = threadIdx.x % CHUNKS_A;
+        const int row_b = threadIdx.x / CHUNKS_B, chunk_b = threadIdx.x % CHUNKS_B;
         lda = in.lda, ldb = in.ldb;
         a = in.a + (i0 + row_a) * lda + k_begin + chunk_a * V;
         b = in.b + (k_begin + row_b) * ldb + j0 + chunk_b * V;
@@ -85,17 +85,17 @@ template <class T, int BM, int BN, int BK, int THREADS> struct Loader {
     // Starts the copies of the next block.
     __device__ __forceinline__ void load(const Operands<T> &in, uint32_t stage) {
 #pragma unroll
-        for (int i = 0; i < BM / kStepA; ++i) {
-            const bool inside = i * kStepA < rows && left > 0;
-            copy16(stage + to_a + i * (kStepA * S::kRowA * sizeof(T)),
-                   inside ? a + i * kStepA * lda : in.a, inside ? 16 : 0);
+        for (int i = 0; i < BM / STEP_A; ++i) {
+            const bool inside = i * STEP_A < rows && left > 0;
+            copy16(stage + to_a + i * (STEP_A * S::ROW_A * sizeof(T)),
+                   inside ? a + i * STEP_A * lda : in.a, inside ? 16 : 0);
         }
         const int64_t left_b = left + ahead;
 #pragma unroll
-        for (int i = 0; i < BK / kStepB; ++i) {
-            const bool inside = i * kStepB < left_b && bytes > 0;
-            copy16(stage + to_b + i * (kStepB * S::kRowB * sizeof(T)),
-                   inside ? b + i * kStepB * ldb : in.b, inside ? bytes : 0);
+        for (int i = 0; i < BK / STEP_B; ++i) {
+            const bool inside = i * STEP_B < left_b && bytes > 0;
+            copy16(stage + to_b + i * (STEP_B * S::ROW_B * sizeof(T)),
+                   inside ? b + i * STEP_B * ldb : in.b, inside ? bytes : 0);
         }
         a += BK, b += BK * ldb, left -= BK;
     }
@@ -170,7 +170,7 @@ template <class T, int BM, int BN, int BK, int STAGES, int THREADS> struct Pipel
 #pragma unroll
         for (int s = 0; s < STAGES - 1; ++s) {
             if (s < steps)
-                loader.load(in, base + s * S::kBytes);
+                loader.load(in, base + s * S::BYTES);
             close_copies();
         }
     }
@@ -179,9 +179,9 @@ template <class T, int BM, int BN, int BK, int STAGES, int THREADS> struct Pipel
         wait_copies<STAGES - 2>();
         __syncthreads();
         if (step + STAGES - 1 < steps)
-            loader.load(in, base + next * S::kBytes);
+            loader.load(in, base + next * S::BYTES);
         close_copies();
-        const T *stage = stages + slot * (S::kBytes / int(sizeof(T)));
+        const T *stage = stages + slot * (S::BYTES / int(sizeof(T)));
         slot = slot + 1 == STAGES ? 0 : slot + 1;
         next = next + 1 == STAGES ? 0 : next + 1;
         return stage;
@@ -219,7 +219,7 @@ __device__ __forceinline__ void multiply_in_parts(float (&sums)[MI][NI][4], cons
                                                   int wi, int wj) {
     const int lane = threadIdx.x % 32;
     const uint32_t from = shared_address(stage);
-    const float *pb = stage + S::kSizeA + lane % 4 * S::kRowB + wj + lane / 4;
+    const float *pb = stage + S::SIZE_A + lane % 4 * S::ROW_B + wj + lane / 4;
 #pragma unroll
     for (int kk = 0; kk < BK; kk += 16) {
         // The order of K inside a fragment is permuted: a lane holds columns of A that lie 4 apart
@@ -243,8 +243,8 @@ __device__ __forceinline__ void multiply_in_parts(float (&sums)[MI][NI][4], cons
             uint32_t b[3][2];
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                const float *of = pb + (kk + 8 * half) * S::kRowB + j * 8;
-                bf16_parts(of[0], of[4 * S::kRowB], b[0][half], b[1][half], b[2][half]);
+                const float *of = pb + (kk + 8 * half) * S::ROW_B + j * 8;
+                bf16_parts(of[0], of[4 * S::ROW_B], b[0][half], b[1][half], b[2][half]);
             }
             // Small products are added first, so that little of them is cut off.
 #pragma unroll
@@ -270,7 +270,7 @@ __device__ __forceinline__ void multiply_tf32(float (&sums)[MI][NI][4], const fl
                                               int wj) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const uint32_t from = shared_address(stage);
-    const float *pb = stage + S::kSizeA + t * S::kRowB + wj + g;
+    const float *pb = stage + S::SIZE_A + t * S::ROW_B + wj + g;
 #pragma unroll
     for (int kk = 0; kk < BK; kk += 8) {
         uint32_t a[MI][4], b[NI][2];
@@ -287,7 +287,7 @@ __device__ __forceinline__ void multiply_tf32(float (&sums)[MI][NI][4], const fl
         for (int j = 0; j < NI; ++j)
 #pragma unroll
             for (int e = 0; e < 2; ++e)
-                b[j][e] = to_tf32(pb[(kk + e * 4) * S::kRowB + j * 8]);
+                b[j][e] = to_tf32(pb[(kk + e * 4) * S::ROW_B + j * 8]);
 #pragma unroll
         for (int i = 0; i < MI; ++i)
 #pragma unroll
@@ -301,8 +301,8 @@ template <class S, int BK, int MI, int NI>
 __device__ __forceinline__ void multiply_doubles(double (&sums)[MI][NI][4], const double *stage,
                                                  int wi, int wj) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    const double *pa = stage + (wi + g) * S::kRowA + t;
-    const double *pb = stage + S::kSizeA + t * S::kRowB + wj + g;
+    const double *pa = stage + (wi + g) * S::ROW_A + t;
+    const double *pb = stage + S::SIZE_A + t * S::ROW_B + wj + g;
 #pragma unroll
     for (int kk = 0; kk < BK; kk += 8) {
         double a[MI][4], b[NI][2];
@@ -310,12 +310,12 @@ __device__ __forceinline__ void multiply_doubles(double (&sums)[MI][NI][4], cons
         for (int i = 0; i < MI; ++i)
 #pragma unroll
             for (int e = 0; e < 4; ++e)
-                a[i][e] = pa[(i * 16 + e % 2 * 8) * S::kRowA + kk + e / 2 * 4];
+                a[i][e] = pa[(i * 16 + e % 2 * 8) * S::ROW_A + kk + e / 2 * 4];
 #pragma unroll
         for (int j = 0; j < NI; ++j)
 #pragma unroll
             for (int e = 0; e < 2; ++e)
-                b[j][e] = pb[(kk + e * 4) * S::kRowB + j * 8];
+                b[j][e] = pb[(kk + e * 4) * S::ROW_B + j * 8];
 #pragma unroll
         for (int i = 0; i < MI; ++i)
 #pragma unroll
@@ -386,20 +386,20 @@ __device__ __forceinline__ void by_fma(const Operands<float> &in, const Target<f
     pipeline.begin();
     for (int64_t step = 0; step < range.steps; ++step) {
         const float *const stage = pipeline.advance(step);
-        const float *pa = stage + ty * S::kRowA, *pb = stage + S::kSizeA + tx * 4;
+        const float *pa = stage + ty * S::ROW_A, *pb = stage + S::SIZE_A + tx * 4;
 #pragma unroll UNROLL
         for (int kk = 0; kk < BK; kk += 4) {
             float a[TM][4];
 #pragma unroll
             for (int i = 0; i < TM; ++i) {
-                const float4 v = *reinterpret_cast<const float4 *>(pa + i * ROWS * S::kRowA + kk);
+                const float4 v = *reinterpret_cast<const float4 *>(pa + i * ROWS * S::ROW_A + kk);
                 a[i][0] = v.x, a[i][1] = v.y, a[i][2] = v.z, a[i][3] = v.w;
             }
 #pragma unroll
             for (int k = 0; k < 4; ++k) {
 #pragma unroll
                 for (int group = 0; group < GROUPS; ++group) {
-                    const float4 v = *reinterpret_cast<const float4 *>(pb + (kk + k) * S::kRowB +
+                    const float4 v = *reinterpret_cast<const float4 *>(pb + (kk + k) * S::ROW_B +
                                                                        group * COLS * 4);
 #pragma unroll
                     for (int i = 0; i < TM; ++i) {

@@ -152,20 +152,20 @@ __device__ __forceinline__ void repair(const Entries &a, const Right<X> &b, Y *c
     // The code must be fetched from memory if other kernels ran in between, so the usual path is
     // short and contiguous.
     if (shape.rows_are_outer && shape.wide && shape.inner % V == 0) {
-        constexpr int kAtOnce = 2;
+        constexpr int AT_ONCE = 2;
         // Takes the last of the block's rows, which is probably still in L2.
         const int64_t line = shape.outer - 1 - (shape.outer - 1 - blockIdx.x) % gridDim.x;
         const uint4 *row = reinterpret_cast<const uint4 *>(c + line * shape.ldc);
         const int64_t packs = shape.inner / V;
 #pragma unroll 1
-        for (int64_t first = threadIdx.x; first < packs; first += kAtOnce * 256) {
-            uint4 words[kAtOnce] = {};
+        for (int64_t first = threadIdx.x; first < packs; first += AT_ONCE * 256) {
+            uint4 words[AT_ONCE] = {};
 #pragma unroll
-            for (int u = 0; u < kAtOnce; ++u)
+            for (int u = 0; u < AT_ONCE; ++u)
                 if (first + u * 256 < packs)
                     words[u] = __ldcg(row + first + u * 256);
 #pragma unroll
-            for (int u = 0; u < kAtOnce; ++u)
+            for (int u = 0; u < AT_ONCE; ++u)
                 special |= has_special<Y>(words[u]);
         }
         if (!__syncthreads_or(special))
@@ -225,22 +225,22 @@ __device__ __forceinline__ void load_sums(Acc (&out)[V], const Acc *from, int co
         out[i] = i < count ? __ldcg(from + i) : Acc(0);
 }
 
-// Adds the partial sums of a pack in their order, with kAtOnce loads in flight.
+// Adds the partial sums of a pack in their order, with AT_ONCE loads in flight.
 template <class Acc, int V>
 __device__ __forceinline__ void add_parts(Acc (&sums)[V], const Products<Acc> &products,
                                           const Acc *from, int count) {
-    constexpr int kAtOnce = V * sizeof(Acc) > 16 ? 2 : 4;
+    constexpr int AT_ONCE = V * sizeof(Acc) > 16 ? 2 : 4;
 #pragma unroll
     for (int i = 0; i < V; ++i)
         sums[i] = Acc(0);
-    for (int64_t part = 0; part < products.parts; part += kAtOnce) {
-        Acc more[kAtOnce][V];
+    for (int64_t part = 0; part < products.parts; part += AT_ONCE) {
+        Acc more[AT_ONCE][V];
 #pragma unroll
-        for (int p = 0; p < kAtOnce; ++p)
+        for (int p = 0; p < AT_ONCE; ++p)
             if (part + p < products.parts)
                 load_sums(more[p], from + (part + p) * products.stride, count);
 #pragma unroll
-        for (int p = 0; p < kAtOnce; ++p)
+        for (int p = 0; p < AT_ONCE; ++p)
             if (part + p < products.parts)
 #pragma unroll
                 for (int i = 0; i < V; ++i)

@@ -23,7 +23,7 @@
 
 namespace tarsia::dense {
 
-constexpr int kPartRows = 128, kPartDepth = 32;
+constexpr int PART_ROWS = 128, PART_DEPTH = 32;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -33,8 +33,8 @@ constexpr int kPartRows = 128, kPartDepth = 32;
 // and WIDE_B along its columns. The padding between blocks puts the stores of a warp into different
 // banks.
 template <int COLUMNS> struct PartStage {
-    static constexpr int DEPTH = kPartDepth / 8;
-    static constexpr int DEEP_A = kPartRows / 8 * 128 + 32, PART_A = DEPTH * DEEP_A;
+    static constexpr int DEPTH = PART_DEPTH / 8;
+    static constexpr int DEEP_A = PART_ROWS / 8 * 128 + 32, PART_A = DEPTH * DEEP_A;
     static constexpr int WIDE_B = 128 + 16, DEEP_B = COLUMNS / 8 * WIDE_B, PART_B = DEPTH * DEEP_B;
     static constexpr int B = 3 * PART_A;
     static constexpr int BYTES = 3 * (PART_A + PART_B);
@@ -43,9 +43,9 @@ template <int COLUMNS> struct PartStage {
 // Loads of one thread in a step: packs of four columns of A and of B.
 template <int COLUMNS> struct PartLoader {
     using S = PartStage<COLUMNS>;
-    static constexpr int PACKS_A = kPartDepth / 4, STEP_A = 256 / PACKS_A,
-                         OF_A = kPartRows / STEP_A;
-    static constexpr int PACKS_B = COLUMNS / 4, STEP_B = 256 / PACKS_B, OF_B = kPartDepth / STEP_B;
+    static constexpr int PACKS_A = PART_DEPTH / 4, STEP_A = 256 / PACKS_A,
+                         OF_A = PART_ROWS / STEP_A;
+    static constexpr int PACKS_B = COLUMNS / 4, STEP_B = 256 / PACKS_B, OF_B = PART_DEPTH / STEP_B;
     static_assert(STEP_B % 8 == 0, "a thread's rows of B are the same lines of their blocks");
 
     const float *a, *b;
@@ -66,7 +66,7 @@ template <int COLUMNS> struct PartLoader {
         left = k_end - k_begin - col_a;
         ahead = col_a - row_b;
         const int64_t below = in.m - i0 - row_a, beside = in.n - j0 - col_b;
-        rows = below < kPartRows ? int(below) : kPartRows;
+        rows = below < PART_ROWS ? int(below) : PART_ROWS;
         columns = beside < 4 ? int(beside) : 4;
         to_a = col_a / 8 * S::DEEP_A + row_a * 16 + col_a % 8 * 2;
         to_b =
@@ -97,7 +97,7 @@ template <int COLUMNS> struct PartLoader {
                 of_b[i].z = columns > 2 ? __ldg(of + 2) : 0.f;
             }
         }
-        a += kPartDepth, b += kPartDepth * ldb, left -= kPartDepth;
+        a += PART_DEPTH, b += PART_DEPTH * ldb, left -= PART_DEPTH;
     }
 
     // Stores the bf16 terms of the packs to a stage.
@@ -125,7 +125,7 @@ __device__ __forceinline__ void in_parts(const Operands<float> &in, const Target
                                          const Scalar<float> &alpha_) {
     using S = PartStage<COLUMNS>;
     extern __shared__ __align__(128) unsigned char shared[];
-    const Range range(in, kPartRows, COLUMNS, kPartDepth);
+    const Range range(in, PART_ROWS, COLUMNS, PART_DEPTH);
     const int64_t steps = range.steps;
     PartLoader<COLUMNS> loader(in, range.i0, range.j0, range.begin, range.end);
 
@@ -195,8 +195,8 @@ template <int COLUMNS>
 __device__ __forceinline__ void in_parts(const Operands<float> &in, const Target<float> &out,
                                          const Scalar<float> &alpha) {
     constexpr int WM = COLUMNS / 2, WN = 32;
-    static_assert(kPartRows / WM * (COLUMNS / WN) == 8);
-    by_matrix_units<float, float, float, Factors::InParts, kPartRows, COLUMNS, kPartDepth, 2, WM,
+    static_assert(PART_ROWS / WM * (COLUMNS / WN) == 8);
+    by_matrix_units<float, float, float, Factors::InParts, PART_ROWS, COLUMNS, PART_DEPTH, 2, WM,
                     WN>(in, out, alpha);
 }
 

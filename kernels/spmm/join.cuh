@@ -71,7 +71,7 @@ __device__ __forceinline__ int scatter_sums(Acc (&sums)[V], int lane) {
 }
 
 // Adds the partial sums that blocks have of a split row, which the first warp of each block holds
-// in all its groups of G lanes. The warp that comes last of kJoined parts adds their sums, and the
+// in all its groups of G lanes. The warp that comes last of JOINED parts adds their sums, and the
 // results of these are added in the same way. column: position of the lane's sums in a row of sums;
 // negative for none. Returns whether this warp has the row's sums.
 template <int G, class Acc, int M, class Column>
@@ -79,8 +79,8 @@ __device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc
                                            int64_t stride, unsigned *counters, Column column) {
     // Number of sums that a group loads together: the more groups there are, the fewer each loads.
     // More would cost registers.
-    constexpr int kFits = 2 * G / int(sizeof(Acc) * M);
-    constexpr int kDepth = kFits < 1 || M > 4 ? 1 : kFits > 4 ? 4 : kFits;
+    constexpr int FITS = 2 * G / int(sizeof(Acc) * M);
+    constexpr int DEPTH = FITS < 1 || M > 4 ? 1 : FITS > 4 ? 4 : FITS;
     const int lane = threadIdx.x % 32, group = lane / G;
     const auto is_last = [&](Acc *to, unsigned *counter, int all) {
         if (group == 0) {
@@ -104,7 +104,7 @@ __device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc
     };
     const auto add_all = [&](const Acc *from, int64_t step, int count) {
         set_zero(sums);
-#pragma unroll(kDepth)
+#pragma unroll(DEPTH)
         for (int at = group; at < count; at += 32 / G) {
 #pragma unroll
             for (int i = 0; i < M; ++i) {
@@ -115,10 +115,10 @@ __device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc
         __syncwarp();
         add_groups<G>(sums, 32 / G);
     };
-    const int joined = part.index / kJoined, all = (part.count + kJoined - 1) / kJoined;
-    const int others = min(kJoined, part.count - joined * kJoined);
+    const int joined = part.index / JOINED, all = (part.count + JOINED - 1) / JOINED;
+    const int others = min(JOINED, part.count - joined * JOINED);
     Acc *const first = partial + part.first * stride;
-    Acc *const of_joined = first + int64_t(joined) * kJoined * stride;
+    Acc *const of_joined = first + int64_t(joined) * JOINED * stride;
     counters += part.counter;
     if (!is_last(first + part.index * stride, counters + joined, others))
         return false;
@@ -129,7 +129,7 @@ __device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc
     __syncwarp();
     if (!is_last(of_joined, counters + all, all))
         return false;
-    add_all(first, kJoined * stride, all);
+    add_all(first, JOINED * stride, all);
     return true;
 }
 

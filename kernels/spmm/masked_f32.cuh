@@ -51,11 +51,11 @@ namespace tarsia::masked {
 
 using DenseF32 = Dense<float, float>;
 
-constexpr int kRows = 16;
-constexpr int kGroups = kRows / kBlock;
+constexpr int ROWS = 16;
+constexpr int GROUPS = ROWS / BLOCK;
 // Number of columns of A in a step, and of its tiles.
-constexpr int kDepth = 2 * kBlock;
-constexpr int kTiles = 2 * kGroups;
+constexpr int DEPTH = 2 * BLOCK;
+constexpr int TILES = 2 * GROUPS;
 
 // Numbers of a tile of COLUMNS columns of C: 8, or a multiple of 32.
 template <int COLUMNS> struct Form {
@@ -64,17 +64,17 @@ template <int COLUMNS> struct Form {
     // Sums of 16 × 8: if NARROW, one of all 16 rows and 8 columns; otherwise, in each quarter of 32
     // columns, sum i is group i % 2 and 16 of the columns.
     static constexpr int QUARTERS = NARROW ? 1 : COLUMNS / 32;
-    static constexpr int N = NARROW ? 1 : QUARTERS * 2 * kGroups;
+    static constexpr int N = NARROW ? 1 : QUARTERS * 2 * GROUPS;
     // Chunks of 16 bytes in a row of B, and rows that the warp copies at one time.
     static constexpr int CHUNKS = COLUMNS / 4, PASS = 32 / CHUNKS < 1 ? 1 : 32 / CHUNKS;
-    static_assert(CHUNKS <= 32 && 32 % CHUNKS == 0 && kDepth % PASS == 0);
+    static_assert(CHUNKS <= 32 && 32 % CHUNKS == 0 && DEPTH % PASS == 0);
     // Layout of a step in shared memory: rows of B; values, from a multiple of 16 bytes of their
     // array on; masks; for each tile, the offset in bytes of the value before its first one.
     static constexpr int ROW = COLUMNS * 4;
-    static constexpr int VALUES = kDepth * ROW;
-    static constexpr int MASKS = VALUES + kRows * kDepth * 4 + 16;
-    static constexpr int STARTS = MASKS + kTiles * 8;
-    static constexpr int BYTES = (STARTS + kTiles * 4 + 127) / 128 * 128;
+    static constexpr int VALUES = DEPTH * ROW;
+    static constexpr int MASKS = VALUES + ROWS * DEPTH * 4 + 16;
+    static constexpr int STARTS = MASKS + TILES * 8;
+    static constexpr int BYTES = (STARTS + TILES * 4 + 127) / 128 * 128;
 };
 
 // Returns the lane's value of a mask word, or 0 if it has none. Shifting out the bits of later
@@ -177,31 +177,31 @@ struct Rounded {
 
 // Loads the lane's factors of the tiles of the step at `own`, for each group of rows.
 template <class Kind, class F>
-__device__ __forceinline__ void load_factors(uint32_t own, typename Kind::Operand (&a)[kGroups]) {
+__device__ __forceinline__ void load_factors(uint32_t own, typename Kind::Operand (&a)[GROUPS]) {
     const int after = 31 - int(threadIdx.x);
-    Factors f[kGroups];
+    Factors f[GROUPS];
     const uint4 starts = load_shared<uint4>(own + F::STARTS);
-    const uint32_t before[2][kGroups] = {{starts.x, starts.y}, {starts.z, starts.w}};
+    const uint32_t before[2][GROUPS] = {{starts.x, starts.y}, {starts.z, starts.w}};
 #pragma unroll
     for (int block = 0; block < 2; ++block) {
         const uint4 v = load_shared<uint4>(own + F::MASKS + block * 16);
-        const uint32_t words[kGroups][2] = {{v.x, v.y}, {v.z, v.w}};
+        const uint32_t words[GROUPS][2] = {{v.x, v.y}, {v.z, v.w}};
 #pragma unroll
-        for (int i = 0; i < kGroups; ++i) {
+        for (int i = 0; i < GROUPS; ++i) {
             const uint32_t list = own + F::VALUES + before[block][i];
             f[i].v[block][0] = value_of(words[i][0], list, after);
             f[i].v[block][1] = value_of(words[i][1], list + __popc(words[i][0]) * 4, after);
         }
     }
 #pragma unroll
-    for (int i = 0; i < kGroups; ++i)
+    for (int i = 0; i < GROUPS; ++i)
         a[i] = Kind::operand(f[i]);
 }
 
 // Adds the products of a step; rows: the lane's elements of the rows of B.
 template <class Kind, class F>
-__device__ __forceinline__ void
-add_step(float (&sums)[F::N][4], const typename Kind::Operand (&a)[kGroups], uint32_t rows) {
+__device__ __forceinline__ void add_step(float (&sums)[F::N][4],
+                                         const typename Kind::Operand (&a)[GROUPS], uint32_t rows) {
     using Operand = typename Kind::Operand;
     if constexpr (F::NARROW) {
         float x[4];
@@ -254,7 +254,7 @@ __device__ __forceinline__ void store_all(const Matrix &m, const DenseF32 &d, in
                                           const Scaling<float> &scaling) {
     const int lane = threadIdx.x, g = lane / 4, t = lane % 4;
 #pragma unroll
-    for (int i = 0; i < kGroups; ++i) {
+    for (int i = 0; i < GROUPS; ++i) {
         if constexpr (F::NARROW) {
             const int64_t own = row_of_c(m, row + i * 8 + g);
             if (own >= 0)
@@ -312,18 +312,18 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     uint32_t columns = 0, firsts = 0, next_columns = 0, next_firsts = 0;
     const auto fetch = [&](int step) {
         const uint32_t block = first + 2 * step;
-        next_columns = kPadding;
-        if (block + lane / kBlock < end)
-            next_columns = __ldg(m.columns + int64_t(block) * kBlock + lane);
-        const int64_t tile = int64_t(block) * kGroups + min(lane, 2 * kTiles);
-        next_firsts = __ldg(m.starts + min(tile, int64_t(end) * kGroups));
+        next_columns = PADDING;
+        if (block + lane / BLOCK < end)
+            next_columns = __ldg(m.columns + int64_t(block) * BLOCK + lane);
+        const int64_t tile = int64_t(block) * GROUPS + min(lane, 2 * TILES);
+        next_firsts = __ldg(m.starts + min(tile, int64_t(end) * GROUPS));
     };
     const auto issue = [&](int step, int at) {
         if (step < steps) {
             const uint32_t to = base + at * F::BYTES;
             const int half = step & 1;
             const auto column = [&](int r) {
-                return __shfl_sync(ALL_LANES, columns, half * kDepth + row0 + r);
+                return __shfl_sync(ALL_LANES, columns, half * DEPTH + row0 + r);
             };
             const auto where = [&](int r) {
                 return to + (row0 + r) * F::ROW +
@@ -331,37 +331,37 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
             };
             if (whole && step + 1 < steps) {
 #pragma unroll
-                for (int r = 0; r < kDepth; r += F::PASS)
+                for (int r = 0; r < DEPTH; r += F::PASS)
                     copy16(where(r), row_at(from, column(r), stride));
             } else if (aligned) {
                 // Only the last block of a window can be padded or missing.
 #pragma unroll
-                for (int r = 0; r < kDepth; r += F::PASS) {
+                for (int r = 0; r < DEPTH; r += F::PASS) {
                     const uint32_t k = column(r);
-                    copy16(where(r), row_at(from, k & ~kPadding, stride), k & kPadding ? 0 : bytes);
+                    copy16(where(r), row_at(from, k & ~PADDING, stride), k & PADDING ? 0 : bytes);
                 }
             } else {
 #pragma unroll 1
-                for (int r = 0; r < kDepth; r += F::PASS) {
+                for (int r = 0; r < DEPTH; r += F::PASS) {
                     const uint32_t k = column(r);
-                    const char *row = row_at(from, k & ~kPadding, stride);
-                    const int there = k & kPadding ? 0 : bytes;
+                    const char *row = row_at(from, k & ~PADDING, stride);
+                    const int there = k & PADDING ? 0 : bytes;
 #pragma unroll
                     for (int i = 0; i < 16; i += 4)
                         copy_bytes<4>(where(r) + i, row + (i < there ? i : 0), i < there ? 4 : 0);
                 }
             }
-            const uint32_t low = __shfl_sync(ALL_LANES, firsts, half * kTiles) & ~3u;
-            const uint32_t high = __shfl_sync(ALL_LANES, firsts, (half + 1) * kTiles);
+            const uint32_t low = __shfl_sync(ALL_LANES, firsts, half * TILES) & ~3u;
+            const uint32_t high = __shfl_sync(ALL_LANES, firsts, (half + 1) * TILES);
 #pragma unroll 1
             for (uint32_t i = lane * 4; i < high - low; i += 128)
                 copy16(to + F::VALUES + i * 4, values + low + i);
             const uint32_t block = first + 2 * step;
             if (lane < 2)
-                copy16(to + F::MASKS + lane * 16, m.masks + int64_t(block + lane) * kGroups,
+                copy16(to + F::MASKS + lane * 16, m.masks + int64_t(block + lane) * GROUPS,
                        block + lane < end ? 16 : 0);
-            if (unsigned(lane - half * kTiles) < kTiles)
-                store_shared(to + F::STARTS + (lane - half * kTiles) * 4, (firsts - low) * 4 - 4);
+            if (unsigned(lane - half * TILES) < TILES)
+                store_shared(to + F::STARTS + (lane - half * TILES) * 4, (firsts - low) * 4 - 4);
             if (half) {
                 columns = next_columns, firsts = next_firsts;
                 fetch(step + 3);
@@ -387,7 +387,7 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
         const uint32_t offset = at * F::BYTES;
         free_at = at;
         at = at + 1 == STEPS ? 0 : at + 1;
-        typename Kind::Operand a[kGroups];
+        typename Kind::Operand a[GROUPS];
         load_factors<Kind, F>(base + offset, a);
         add_step<Kind, F>(sums, a, rows + offset);
     }
@@ -395,11 +395,11 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     if (!has_whole_sums<WARP, PARTS_AT_ONCE<F::N>>(m, j, item, place.tile, sums, lane))
         return;
     const Scaling<float> scaling(d, alpha, beta);
-    const int64_t row = int64_t(item.window) * kRows;
+    const int64_t row = int64_t(item.window) * ROWS;
     if (all_finite(sums)) {
         store_all<F>(m, d, row, n0, sums, scaling);
     } else {
-        exact<float>(m, d, whole_of(m, item), row, kRows, 0, kGroups, n0, COLUMNS, scaling);
+        exact<float>(m, d, whole_of(m, item), row, ROWS, 0, GROUPS, n0, COLUMNS, scaling);
     }
 }
 

@@ -25,7 +25,7 @@ using DenseF64 = Dense<double, double>;
 // an item and COLUMNS columns of C, and copies rows of B, masks and values to shared memory: while
 // one stage is multiplied, the next is in flight.
 template <class Value, int HEIGHT, int COLUMNS, int DEPTH, int DOWN, int ACROSS> struct Form {
-    static constexpr int GROUPS = HEIGHT / kBlock, BLOCKS = DEPTH / kBlock;
+    static constexpr int GROUPS = HEIGHT / BLOCK, BLOCKS = DEPTH / BLOCK;
     static constexpr int THREADS = WARP * DOWN * ACROSS;
     static constexpr bool NARROW = COLUMNS == 8;
     // Groups and columns of a warp, and its MMAs along the columns and in all.
@@ -113,7 +113,7 @@ template <class Value, class F> struct Stages {
     const DenseF64 &d;
     uint32_t end; // of the item's blocks
     // For the next stage: the lane's column, the first value, and the end of the values.
-    uint32_t column = kPadding, first_value = 0, end_value = 0;
+    uint32_t column = PADDING, first_value = 0, end_value = 0;
     uint32_t row0, chunk_bytes, swizzled;
     int32_t stride;
     const char *from;
@@ -134,10 +134,10 @@ template <class Value, class F> struct Stages {
     // Loads what the copies of the stage that begins at `block` need to know.
     __device__ __forceinline__ void fetch(uint32_t block) {
         const uint32_t lane = threadIdx.x % WARP;
-        column = kPadding;
+        column = PADDING;
         first_value = end_value = 0;
-        if (lane < F::BLOCKS * kBlock && block + lane / kBlock < end)
-            column = __ldg(m.columns + int64_t(block) * kBlock + lane);
+        if (lane < F::BLOCKS * BLOCK && block + lane / BLOCK < end)
+            column = __ldg(m.columns + int64_t(block) * BLOCK + lane);
         if (block < end) {
             const uint32_t next = block + F::BLOCKS < end ? block + F::BLOCKS : end;
             first_value = __ldg(m.starts + int64_t(block) * F::GROUPS);
@@ -152,9 +152,9 @@ template <class Value, class F> struct Stages {
 #pragma unroll
         for (int i = 0; i < F::COPIES; ++i) {
             const uint32_t k = __shfl_sync(ALL_LANES, column, row0 + i * F::STEP);
-            const char *row = row_at(from, k & ~kPadding, stride);
+            const char *row = row_at(from, k & ~PADDING, stride);
             const uint32_t where = to + i * F::STEP * F::ROW + (swizzled ^ F::swizzle(i * F::STEP));
-            const uint32_t bytes = k & kPadding ? 0 : chunk_bytes;
+            const uint32_t bytes = k & PADDING ? 0 : chunk_bytes;
             if constexpr (aligned) {
                 copy16(where, row, bytes);
             } else {
@@ -217,8 +217,8 @@ __device__ __forceinline__ void add_stage(double (&sums)[F::N][4], uint32_t stag
         }
         if (!any)
             continue;
-        const uint32_t low_at = rows + block * kBlock * F::ROW;
-        const uint32_t high_at = rows + (block * kBlock + 4) * F::ROW;
+        const uint32_t low_at = rows + block * BLOCK * F::ROW;
+        const uint32_t high_at = rows + (block * BLOCK + 4) * F::ROW;
         if constexpr (F::NARROW) {
             const double low = load_shared<double>(low_at), high = load_shared<double>(high_at);
 #pragma unroll
@@ -292,7 +292,7 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
     if (!has_whole_sums<F::THREADS, PARTS_AT_ONCE<F::N>>(m, j, item, place.tile, sums, thread))
         return;
     const Scaling<double> scaling(d, alpha, beta);
-    const int64_t row = int64_t(item.window) * HEIGHT + group * kBlock;
+    const int64_t row = int64_t(item.window) * HEIGHT + group * BLOCK;
     const int64_t at = place.tile * COLUMNS + side * F::OWN;
     if (all_finite<F>(d, sums, at)) {
         store_all<F>(m, d, sums, row, at, scaling);

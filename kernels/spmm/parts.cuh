@@ -27,7 +27,7 @@ __device__ __forceinline__ Part load_part(const Part *from) {
 
 // Returns the item with the blocks of its whole window or row block.
 template <class Matrix> __device__ __forceinline__ Item whole_of(const Matrix &m, Item item) {
-    if (item.part != kWhole) {
+    if (item.part != WHOLE) {
         const Part own = m.parts[item.part];
         item.first = m.items[own.first].first;
         item.end = m.items[own.first + own.count - 1].end;
@@ -96,7 +96,7 @@ __device__ __forceinline__ bool join(const Part *parts, const Join &j, uint32_t 
 template <int THREADS, int AT_ONCE, class Matrix, class Acc, int N>
 __device__ __forceinline__ bool has_whole_sums(const Matrix &m, const Join &j, const Item &item,
                                                int64_t column_tile, Acc (&sums)[N][4], int thread) {
-    if (item.part == kWhole)
+    if (item.part == WHOLE)
         return true;
     if constexpr (THREADS == WARP) {
         return join<AT_ONCE>(

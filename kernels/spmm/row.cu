@@ -48,7 +48,7 @@ using namespace tarsia;
     const int64_t items = tasks.lengths[1] + (tasks.lengths[0] + 3) / 4;                           \
     for (int turn = 0; turn * int64_t(blocks) + (block) < items; ++turn, __syncthreads())
 #define WIDE_LISTS(name, A, X, Y, Acc, J, G, V, P, b_packs, warps)                                 \
-    extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
+    extern "C" __global__ void __launch_bounds__(BLOCK, (warps)*32 / BLOCK)                        \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
         BY_TURNS(gridDim.x >> (flags >> 8), blockIdx.x >> (flags >> 8), turn)                      \
         row_wide<true, A, X, Y, Acc, J, G, V, P, b_packs>(                                         \
@@ -58,7 +58,7 @@ using namespace tarsia;
 // The loop over turns takes registers of its own: four warps fewer than for 64-bit columns.
 #define WARPS_OF_LISTS(A, X) (WARPS(A, X, int64_t) - 4)
 #define WIDE(name, A, X, Y, Acc, J, G, V, P, b_packs, warps)                                       \
-    extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
+    extern "C" __global__ void __launch_bounds__(BLOCK, (warps)*32 / BLOCK)                        \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
         BEGIN                                                                                      \
         row_wide<false, A, X, Y, Acc, J, G, V, P, b_packs>(                                        \
@@ -130,7 +130,7 @@ KERNELS(twins, (), (spmm_row_f64_32_twins_32, f64, 32), (spmm_row_f64_64_twins_3
 // Kernels for V columns, with L lanes per row.
 #define KERNEL_narrow(name, types, J, V, L) KERNEL_OF(NARROW, name, int##J##_t, V, L, TYPES_##types)
 #define NARROW(name, J, V, L, A, X, Y, Acc)                                                        \
-    extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
+    extern "C" __global__ void __launch_bounds__(BLOCK, sizeof(Acc) == 16 ? 3 : 4)                 \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
         BEGIN                                                                                      \
         row_narrow<false, A, X, Y, Acc, J, L, V>(                                                  \
@@ -139,7 +139,7 @@ KERNELS(twins, (), (spmm_row_f64_32_twins_32, f64, 32), (spmm_row_f64_64_twins_3
         END_AFTER_PREVIOUS                                                                         \
     }
 #define NARROW_LISTS(name, J, V, A, X, Y, Acc)                                                     \
-    extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
+    extern "C" __global__ void __launch_bounds__(BLOCK, sizeof(Acc) == 16 ? 3 : 4)                 \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
         BY_TURNS(gridDim.x, blockIdx.x, turn)                                                      \
         row_narrow<true, A, X, Y, Acc, J, 16, V>(                                                  \

@@ -5,7 +5,7 @@
 // share a part of a long row. A group walks through the entries of its run as if they were one row,
 // G at a time: each lane loads one entry, and shared memory hands it to the others, while the next
 // G entries are in flight. So a short row costs no chain of dependent loads of its own, and rows of
-// B are always loaded kFlight at a time. Entries are added in the order in which they are stored;
+// B are always loaded FLIGHT at a time. Entries are added in the order in which they are stored;
 // the sums of groups that share a row are added in a fixed order, and so are those of parts of a
 // row, by the last block to arrive: there are no floating-point atomics, results have the same bits
 // from run to run, and one launch is enough.
@@ -93,11 +93,11 @@ __device__ __forceinline__ Share take_run(const Offsets &offsets, int64_t base, 
 
 // Rows of B that a group has in flight at one time. More cost registers, and with them warps that
 // hide the same latency: 2 and 8 were measured slower.
-constexpr int kFlight = 4;
+constexpr int FLIGHT = 4;
 
 // Threads of a block of a wide kernel: a block keeps its registers until its longest warp is done,
 // so blocks are small.
-constexpr int kBlock = 128;
+constexpr int BLOCK = 128;
 
 template <bool first, class T, class U> struct Either { using type = T; };
 template <class T, class U> struct Either<false, T, U> { using type = U; };
@@ -124,7 +124,7 @@ template <class J, class Factor, int G> struct alignas(16) Stage {
     alignas(16) J k[32];
     alignas(16) Factor value[32];
     // Number of entries up to the end of each row of the run; the total beyond the last row.
-    alignas(16) int upto[32 / G][kMostRows];
+    alignas(16) int upto[32 / G][MOST_ROWS];
     uint8_t row[2][32]; // for this turn and the next
     // First row, first entry, and number of rows of each group.
     int64_t first_row[32 / G], begin[32 / G];
@@ -150,7 +150,7 @@ template <bool LISTS> __device__ __forceinline__ int64_t part_count(const Tasks 
 template <bool LISTS, int LANES, class Column, class Value>
 __device__ __forceinline__ bool take_rows(const Matrix<Value, Column> &a, const Tasks &tasks,
                                           int64_t block, int spread, Work &work) {
-    constexpr int WARPS = kBlock / WARP, GROUPS = WARP / LANES;
+    constexpr int WARPS = BLOCK / WARP, GROUPS = WARP / LANES;
     const int group = threadIdx.x % WARP / LANES;
     int64_t warp = (block - part_count<LISTS>(tasks)) * WARPS + threadIdx.x / WARP;
     const int64_t warp_count = LISTS ? tasks.lengths[0] : tasks.warp_count;
@@ -184,7 +184,7 @@ __device__ __forceinline__ bool add_warps(Acc (&sums)[COUNT], Acc *first, int ap
     if (threadIdx.x >= WARP)
         return false;
 #pragma unroll 1
-    for (int w = 1; w < kBlock / WARP; ++w) {
+    for (int w = 1; w < BLOCK / WARP; ++w) {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i)
             sums[i] = add(sums[i], first[w * apart + i * LANES + in_group]);
@@ -211,7 +211,7 @@ template <bool LISTS, class Value, class X, class Y, class Acc, class Column, in
 struct WideRows {
     static constexpr int GROUPS = WARP / LANES, COUNT = PACKS * WIDTH, TILE = COUNT * LANES;
     // Number of entries of a turn whose rows of B are in flight at one time.
-    static constexpr int NOW = LANES < kFlight ? LANES : kFlight;
+    static constexpr int NOW = LANES < FLIGHT ? LANES : FLIGHT;
     // Half types are widened once, when staged, and not by each lane that reads them.
     using Factor = typename Either<sizeof(Value) == 2, Acc, Value>::type;
     using Entries = Stage<Column, Factor, LANES>;
@@ -268,7 +268,7 @@ struct WideRows {
         __syncwarp();
 
 #pragma unroll
-        for (int j = in_group; j < kMostRows; j += LANES) {
+        for (int j = in_group; j < MOST_ROWS; j += LANES) {
             stage.upto[group][j] = j + 1 < own.rows && !nothing
                                        ? int(a.offsets.at(own.row + j + 1) - a.base - own.begin)
                                        : total;
@@ -328,9 +328,9 @@ struct WideRows {
         const int e = first + in_group;
         int end = total, row = 0;
         if (!LISTS && stage.rows[group] > 1) {
-            const auto uptos = *reinterpret_cast<const Pack<int, kMostRows> *>(stage.upto[group]);
+            const auto uptos = *reinterpret_cast<const Pack<int, MOST_ROWS> *>(stage.upto[group]);
 #pragma unroll
-            for (int i = 0; i < kMostRows; ++i)
+            for (int i = 0; i < MOST_ROWS; ++i)
                 row += uptos.v[i] <= e;
             if (e < total)
                 end = stage.upto[group][row];
@@ -449,7 +449,7 @@ __device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const T
                                          const Scalar<Acc> &alpha, const Scalar<Acc> &beta,
                                          const Partial<Acc> &partial, int64_t flags, int turn) {
     using Rows = WideRows<LISTS, Value, X, Y, Acc, Column, LANES, WIDTH, PACKS, ALIGNED>;
-    constexpr int WARPS = kBlock / WARP, GROUPS = Rows::GROUPS;
+    constexpr int WARPS = BLOCK / WARP, GROUPS = Rows::GROUPS;
     __shared__ typename Rows::Shared shared[WARPS];
     Rows rows(a, b, c, n, alpha, beta, flags, shared);
     const int together = int(flags >> 8);
@@ -563,7 +563,7 @@ __device__ __forceinline__ void row_narrow(const Matrix<Value, Column> &a, const
     // Columns of a lane at the end, and lanes that then hold the same sum.
     constexpr int OWN = WIDTH > LANES ? WIDTH / LANES : 1;
     constexpr int COPIES = LANES > WIDTH ? LANES / WIDTH : 1;
-    constexpr int WARPS = kBlock / WARP, GROUPS = WARP / LANES;
+    constexpr int WARPS = BLOCK / WARP, GROUPS = WARP / LANES;
     __shared__ Acc of_warps[WARPS][OWN * LANES];
     const int lane = threadIdx.x & 31, group = lane / LANES, in_group = lane % LANES;
     int64_t block = blockIdx.x;

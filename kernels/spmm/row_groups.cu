@@ -15,7 +15,7 @@ using namespace tarsia;
                       : 10)
 #define KERNEL_groups(name, types, G, P) KERNEL_OF(GROUPS, name, G, P, TYPES_##types)
 #define GROUPS(name, G, P, A, X, Y, Acc)                                                           \
-    extern "C" __global__ void __launch_bounds__(kBlock, BLOCKS(X, G, P))                          \
+    extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS(X, G, P))                           \
         name(const int32_t *indices, const A *values, int32_t base, GroupTasks tasks, const X *b,  \
              uint32_t b_packs, Y *c, int64_t c_row, int32_t n, Scalar<Acc> alpha,                  \
              Scalar<Acc> beta, Acc *partial, int64_t partial_stride, int32_t together) {           \

@@ -21,11 +21,11 @@ namespace tarsia::smat {
 using namespace tarsia::parts;
 
 // Number of rows of a block.
-constexpr int kRows = 16;
+constexpr int ROWS = 16;
 // Number of warps of a thread block.
-constexpr int kWarps = 4;
+constexpr int WARPS = 4;
 // Value in `order` of a position without a row.
-constexpr uint32_t kNone = ~0u;
+constexpr uint32_t NONE = ~0u;
 
 struct Matrix {
     const Item *items;
@@ -36,7 +36,7 @@ struct Matrix {
     const void *values;
     // Bit mask of the stored elements, for each row of a block.
     const uint8_t *masks;
-    // Row of A at each position, kNone if there is none; NULL if rows are in order.
+    // Row of A at each position, NONE if there is none; NULL if rows are in order.
     const uint32_t *order;
     int64_t item_count, rows, cols;
 };
@@ -68,7 +68,7 @@ template <class T, int WIDTH, int COLUMNS, bool BY_COLUMNS> struct Tile {
     static constexpr int LINES = BY_COLUMNS ? COLUMNS : DEPTH, ALONG = BY_COLUMNS ? DEPTH : COLUMNS;
     static constexpr int LINE = ALONG * int(sizeof(T)), CHUNKS = LINE / 16;
     static constexpr int B_BYTES = LINES * LINE;
-    static constexpr int A_BYTES = DEPTH * kRows * int(sizeof(T));
+    static constexpr int A_BYTES = DEPTH * ROWS * int(sizeof(T));
     // Number of lines that a warp copies at one time.
     static constexpr int STEP = 32 / CHUNKS < LINES ? 32 / CHUNKS : LINES;
     static constexpr int COPIES = LINES / STEP;
@@ -124,7 +124,7 @@ __device__ __forceinline__ int64_t row_at(const Matrix &m, int64_t place) {
     if (!m.order)
         return place < m.rows ? place : -1;
     const uint32_t row = __ldg(m.order + place);
-    return row == kNone ? -1 : int64_t(row);
+    return row == NONE ? -1 : int64_t(row);
 }
 
 // Computes a row block's rows of C in columns [at, at + width) from what is stored in the blocks
@@ -135,7 +135,7 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
                                       Sum<T> alpha, Sum<T> beta) {
     const int lane = threadIdx.x & 31;
 #pragma unroll 1
-    for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < ROWS; ++r) {
         const int64_t row = row_at(m, row0 + r);
         if (row < 0)
             continue;
@@ -144,15 +144,15 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
             Sum<T> sum = 0;
 #pragma unroll 1
             for (int64_t b = first; b < end; ++b) {
-                uint32_t mask = m.masks[(b * kRows + r) * (WIDTH / 8)];
+                uint32_t mask = m.masks[(b * ROWS + r) * (WIDTH / 8)];
                 if constexpr (WIDTH == 16)
-                    mask |= uint32_t(m.masks[(b * kRows + r) * 2 + 1]) << 8;
+                    mask |= uint32_t(m.masks[(b * ROWS + r) * 2 + 1]) << 8;
                 const int64_t column = int64_t(m.columns[b]) * WIDTH;
 #pragma unroll 1
                 for (; mask != 0; mask &= mask - 1) {
                     const int k = __ffs(int(mask)) - 1;
                     const T value = static_cast<const T *>(
-                        m.values)[b * (kRows * WIDTH) + place<T, WIDTH>(r, k)];
+                        m.values)[b * (ROWS * WIDTH) + place<T, WIDTH>(r, k)];
                     const int64_t at =
                         BY_COLUMNS ? column + k + j * d.ldb : (column + k) * d.ldb + j;
                     sum = fma(widen<Sum<T>>(value), widen<Sum<T>>(d.b[at]), sum);
@@ -261,7 +261,7 @@ __device__ __forceinline__ void multiply_floats(Sum<T> *sums, uint32_t b, const 
 // item
 // (`tiles`) are neighbours in a thread block.
 template <class T, int WIDTH, int COLUMNS, int STAGES>
-constexpr int kSharedBytes = STAGES *(Tile<T, WIDTH, COLUMNS, false>::A_BYTES +
+constexpr int SHARED_BYTES = STAGES *(Tile<T, WIDTH, COLUMNS, false>::A_BYTES +
                                       Tile<T, WIDTH, COLUMNS, false>::B_BYTES);
 
 // Copies of a lane to the stages of its warp in shared memory.
@@ -283,7 +283,7 @@ template <class T, class Y, int WIDTH, int COLUMNS, bool BY_COLUMNS> struct Stag
     const char *from;
     // For the next stage: the row of B that is row `lane` of the stage or, with BY_COLUMNS, the
     // first row of this lane's chunks of columns.
-    uint32_t b_row = kNone;
+    uint32_t b_row = NONE;
 
     __device__ __forceinline__ Stages(const Matrix &matrix, const Dense<T, Y> &dense,
                                       uint32_t begin, uint32_t upto, int64_t column,
@@ -305,16 +305,16 @@ template <class T, class Y, int WIDTH, int COLUMNS, bool BY_COLUMNS> struct Stag
     __device__ __forceinline__ void fetch(int stage) {
         const int at = BY_COLUMNS ? chunk * E : int(threadIdx.x & 31);
         const uint32_t block = first + uint32_t(stage) * L::BLOCKS + at / WIDTH;
-        b_row = kNone;
+        b_row = NONE;
         if (at < L::DEPTH && block < end) {
             // Nothing is stored beyond A's last column, so any row of B will do.
             const uint32_t row = __ldg(m.columns + block) * WIDTH + at % WIDTH;
-            b_row = row < m.cols ? row : BY_COLUMNS ? kNone : uint32_t(m.cols - 1);
+            b_row = row < m.cols ? row : BY_COLUMNS ? NONE : uint32_t(m.cols - 1);
         }
     }
     // Copies this lane's chunks of columns of B, from line r on.
     __device__ __forceinline__ void copy_column(int r, uint32_t to) const {
-        const bool exists = b_row != kNone && n0 + r < d.n;
+        const bool exists = b_row != NONE && n0 + r < d.n;
         const int64_t at = exists ? (n0 + r) * d.ldb + b_row : 0;
         const int rows = exists ? int(min(m.cols - b_row, int64_t(E))) : 0;
         copy16(to, d.b + at, rows * int(sizeof(T)));
@@ -324,11 +324,11 @@ template <class T, class Y, int WIDTH, int COLUMNS, bool BY_COLUMNS> struct Stag
         const uint32_t row = __shfl_sync(ALL_LANES, b_row, r);
         if (L::STEP * L::CHUNKS < 32 && int(threadIdx.x & 31) >= L::STEP * L::CHUNKS)
             return;
-        const char *at = from + multiply_wide(row == kNone ? 0 : int32_t(row), stride);
+        const char *at = from + multiply_wide(row == NONE ? 0 : int32_t(row), stride);
         if (fast) {
-            copy16(to, at, row == kNone ? 0 : 16);
+            copy16(to, at, row == NONE ? 0 : 16);
         } else {
-            store_shared(to, gather16<T>(at, row == kNone ? 0 : left < E ? int(left) : E));
+            store_shared(to, gather16<T>(at, row == NONE ? 0 : left < E ? int(left) : E));
         }
     }
     __device__ __forceinline__ void issue(int stage, int place) const {
@@ -346,7 +346,7 @@ template <class T, class Y, int WIDTH, int COLUMNS, bool BY_COLUMNS> struct Stag
                 }
             }
             const uint32_t block = first + uint32_t(stage) * L::BLOCKS;
-            constexpr int BYTES = kRows * WIDTH * int(sizeof(T));
+            constexpr int BYTES = ROWS * WIDTH * int(sizeof(T));
             const int there = int(min(end - block, uint32_t(L::BLOCKS))) * BYTES;
             const char *values = static_cast<const char *>(m.values) + int64_t(block) * BYTES;
 #pragma unroll
@@ -409,9 +409,9 @@ __device__ __forceinline__ void store_rows(const Matrix &m, const Dense<T, Y> &d
     constexpr int P = 16 / int(sizeof(Y)), PACKS = COLUMNS / P;
     const int lane = threadIdx.x & 31;
 #pragma unroll
-    for (int i = 0; i < kRows * PACKS; i += 32) {
+    for (int i = 0; i < ROWS * PACKS; i += 32) {
         const int r = (i + lane) / PACKS, at = (i + lane) % PACKS * P;
-        if (kRows * PACKS < 32 && r >= kRows)
+        if (ROWS * PACKS < 32 && r >= ROWS)
             continue;
         const int64_t row = row_at(m, row0 + r);
         if (row < 0 || n0 + at >= d.n)
@@ -441,13 +441,13 @@ __device__ __forceinline__ void store_rows(const Matrix &m, const Dense<T, Y> &d
 template <class L, int COLUMNS, class T, class Y, class Acc>
 __device__ __forceinline__ void store_columns(const Matrix &m, const Dense<T, Y> &d, int64_t row0,
                                               int64_t n0, const Acc *tile, Acc alpha, Acc beta) {
-    const int lane = threadIdx.x & 31, r = lane % kRows;
+    const int lane = threadIdx.x & 31, r = lane % ROWS;
     const int64_t row = row_at(m, row0 + r);
     if (row < 0)
         return;
     Y *const to = d.c + row * d.c_row;
 #pragma unroll 1
-    for (int k = lane / kRows; k < COLUMNS && n0 + k < d.n; k += 2)
+    for (int k = lane / ROWS; k < COLUMNS && n0 + k < d.n; k += 2)
         store(to + (n0 + k) * d.c_col, alpha, tile[r * L::SUMS_LD + k], beta);
 }
 
@@ -457,17 +457,17 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
                                         const Join &j, int tiles) {
     using L = Tile<T, WIDTH, COLUMNS, BY_COLUMNS>;
     using Acc = Sum<T>;
-    static_assert(16 * L::SUMS_LD * sizeof(Acc) <= kSharedBytes<T, WIDTH, COLUMNS, STAGES>);
+    static_assert(16 * L::SUMS_LD * sizeof(Acc) <= SHARED_BYTES<T, WIDTH, COLUMNS, STAGES>);
     extern __shared__ __align__(1024) char staging[];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-    const int64_t number = int64_t(blockIdx.x) * (kWarps / tiles) + warp / tiles;
+    const int64_t number = int64_t(blockIdx.x) * (WARPS / tiles) + warp / tiles;
     const int64_t tile = int64_t(blockIdx.y) * tiles + warp % tiles, n0 = tile * COLUMNS;
     // Returning early is safe, since warps never wait for each other.
     if (number >= m.item_count || n0 >= d.n)
         return;
     const Item item = load_item(m.items + number);
     const Acc alpha = alpha_.get();
-    char *const own = staging + warp * kSharedBytes<T, WIDTH, COLUMNS, STAGES>;
+    char *const own = staging + warp * SHARED_BYTES<T, WIDTH, COLUMNS, STAGES>;
     const uint32_t b_at = shared_address(own);
     Stages<T, Y, WIDTH, COLUMNS, BY_COLUMNS> stages(m, d, item.first,
                                                     is_zero(alpha) ? item.first : item.end, n0,
@@ -504,7 +504,7 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
     if (!has_whole_sums<WARP, AT_ONCE>(m, j, item, tile, of_mmas, lane))
         return;
     const Acc beta = beta_.get();
-    const int64_t row0 = int64_t(item.window) * kRows;
+    const int64_t row0 = int64_t(item.window) * ROWS;
     if (!all_finite<L>(sums, n0, d.n)) {
         const Item whole = whole_of(m, item);
         exact<T, Y, WIDTH, BY_COLUMNS>(m, d, whole.first, whole.end, row0, n0, COLUMNS, alpha,

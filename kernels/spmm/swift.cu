@@ -8,7 +8,7 @@ using namespace tarsia;
 // two doubles; lanes that are neighbours, with one double each, take half the time.
 #define KERNEL_product(name, types, V, G) KERNEL_OF(PRODUCT, name, V, G, TYPES_##types)
 #define PRODUCT(name, V, G, T, X, Y, Acc)                                                          \
-    extern "C" __global__ void __launch_bounds__(swift::kThreads<G>)                               \
+    extern "C" __global__ void __launch_bounds__(swift::THREADS<G>)                                \
         name(swift::Matrix<T> m, swift::Dense<T> d, Scalar<T> alpha, int64_t groups) {             \
         swift::product<T, V, G>(m, d, alpha, groups);                                              \
     }
@@ -36,7 +36,7 @@ KERNELS(scale, (), (spmm_swift_f32_scale, f32), (spmm_swift_f64_scale, f64))
 
 #define KERNEL_bands(name, types, V) KERNEL_OF(BANDS, name, V, TYPES_##types)
 #define BANDS(name, V, T, X, Y, Acc)                                                               \
-    extern "C" __global__ void __launch_bounds__(swift::kWarps * 32)                               \
+    extern "C" __global__ void __launch_bounds__(swift::WARPS * 32)                                \
         name(swift::Bands<T> m, swift::Dense<T> d, swift::Out<T> out, Scalar<T> alpha,             \
              Scalar<T> beta, parts::Join join) {                                                   \
         swift::bands<T, V>(m, d, out, alpha, beta, join);                                          \

@@ -20,8 +20,8 @@
 namespace tarsia::swift {
 
 // Constants and types of src/format/swift.rs.
-constexpr int kLanes = 32, kTogether = 8, kEntries = kLanes * kTogether;
-constexpr uint32_t kPart = 1u << 31;
+constexpr int LANES = 32, TOGETHER = 8, ENTRIES = LANES * TOGETHER;
+constexpr uint32_t IS_PIECE = 1u << 31;
 struct Piece {
     uint64_t start, stop;
     uint32_t column, zero;
@@ -52,7 +52,7 @@ template <class T> struct alignas(16) Entry {
     T value;
     uint32_t column, row;
 };
-constexpr uint32_t kBegins = 1u << 31;
+constexpr uint32_t BEGINS = 1u << 31;
 
 // Adds V elements atomically; `to` is aligned to their total size, unless V is 1.
 template <class T, int V> __device__ __forceinline__ void add_to(T *to, const T (&v)[V]) {
@@ -103,48 +103,48 @@ __device__ __forceinline__ Pack<T, V> load_b(const Dense<T> &d, uint32_t column,
 }
 
 // Number of rows of B in flight at one time.
-constexpr int kFlight = 4;
+constexpr int FLIGHT = 4;
 
-// Threads of a block, which give each group of G lanes kLanes entries.
-template <int G> constexpr int kThreads = kEntries / kLanes *G;
+// Threads of a block, which give each group of G lanes LANES entries.
+template <int G> constexpr int THREADS = ENTRIES / LANES *G;
 
 // Multiplies one group of regular blocks, in V columns of C per lane from j on.
 template <class T, int V, int G>
 __device__ __forceinline__ void regular(const Matrix<T> &m, const Dense<T> &d, int64_t number,
                                         int64_t j) {
-    __shared__ Entry<T> entries[kEntries];
-    const int64_t first_block = number * kTogether;
-    const int blocks = int(min(int64_t(kTogether), m.blocks - first_block));
-    const int count = blocks * kLanes;
-    for (int i = threadIdx.x; i < count; i += kThreads<G>) {
-        const int64_t at = first_block * kLanes + i;
-        const uint32_t sorted = __ldg(m.columns + first_block + i / kLanes) + i % kLanes;
+    __shared__ Entry<T> entries[ENTRIES];
+    const int64_t first_block = number * TOGETHER;
+    const int blocks = int(min(int64_t(TOGETHER), m.blocks - first_block));
+    const int count = blocks * LANES;
+    for (int i = threadIdx.x; i < count; i += THREADS<G>) {
+        const int64_t at = first_block * LANES + i;
+        const uint32_t sorted = __ldg(m.columns + first_block + i / LANES) + i % LANES;
         Entry<T> &entry = entries[__ldg(m.positions + at)];
         entry.value = load_once(m.values + at);
         entry.column = __ldg(m.order + sorted);
-        entries[i].row = load_once(m.rows + at) | (__ldg(m.offsets + at) != 0 ? kBegins : 0);
+        entries[i].row = load_once(m.rows + at) | (__ldg(m.offsets + at) != 0 ? BEGINS : 0);
     }
     __syncthreads();
-    const int begin = int(threadIdx.x) / G * kLanes;
+    const int begin = int(threadIdx.x) / G * LANES;
     if (begin >= count || j >= d.n)
         return;
     Sums<T, V> sums;
     sums.clear();
-    uint32_t row = entries[begin].row & ~kBegins;
+    uint32_t row = entries[begin].row & ~BEGINS;
 #pragma unroll 1
-    for (int at = begin; at < begin + kLanes; at += kFlight) {
-        Entry<T> now[kFlight];
-        Pack<T, V> b[kFlight];
+    for (int at = begin; at < begin + LANES; at += FLIGHT) {
+        Entry<T> now[FLIGHT];
+        Pack<T, V> b[FLIGHT];
 #pragma unroll
-        for (int u = 0; u < kFlight; ++u) {
+        for (int u = 0; u < FLIGHT; ++u) {
             now[u] = entries[at + u];
             b[u] = load_b<T, V>(d, now[u].column, j);
         }
 #pragma unroll
-        for (int u = 0; u < kFlight; ++u) {
-            if ((now[u].row & kBegins) && at + u != begin) {
+        for (int u = 0; u < FLIGHT; ++u) {
+            if ((now[u].row & BEGINS) && at + u != begin) {
                 sums.flush(d, row, j);
-                row = now[u].row & ~kBegins;
+                row = now[u].row & ~BEGINS;
             }
             sums.add(now[u].value, b[u]);
         }
@@ -156,13 +156,13 @@ __device__ __forceinline__ void regular(const Matrix<T> &m, const Dense<T> &d, i
 template <class T, int V, int G>
 __device__ __forceinline__ void irregular(const Matrix<T> &m, const Dense<T> &d, int64_t number,
                                           int64_t j) {
-    const int64_t own = number * (kThreads<G> / G) + threadIdx.x / G;
+    const int64_t own = number * (THREADS<G> / G) + threadIdx.x / G;
     if (own >= m.piece_count || j >= d.n)
         return;
     const Piece piece = m.pieces[own];
-    const uint32_t column = m.order[m.cols - 1 - (piece.column & ~kPart)];
+    const uint32_t column = m.order[m.cols - 1 - (piece.column & ~IS_PIECE)];
     const Pack<T, V> b = load_b<T, V>(d, column, j);
-    const int64_t regular = m.blocks * kLanes;
+    const int64_t regular = m.blocks * LANES;
     const T *const values = m.values + regular;
     const uint32_t *const rows = m.rows + regular;
 #pragma unroll 4

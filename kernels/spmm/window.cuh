@@ -20,7 +20,7 @@ namespace tarsia::window {
 using namespace windows;
 
 // Number of columns of a block.
-constexpr int kBlock = 16;
+constexpr int BLOCK = 16;
 
 struct Matrix {
     const Item *items;
@@ -34,12 +34,12 @@ struct Matrix {
     // One byte per lane and tile: mask of the lane's slots that are stored entries.
     const uint8_t *stored;
     int64_t item_count, rows;
-    // Row of C that each row belongs to, or kHole; NULL if rows are in order.
+    // Row of C that each row belongs to, or HOLE; NULL if rows are in order.
     const uint32_t *order;
 };
 
 // Number of slots per lane of a tile of 16 rows, or of 8.
-template <int H> constexpr int kSlots = H == 8 ? 4 : 8;
+template <int H> constexpr int SLOTS = H == 8 ? 4 : 8;
 
 // Loads `count` elements of B from any address, and fills up to 8 with zeros.
 __device__ __forceinline__ uint4 gather8(const char *from, int count) {
@@ -126,13 +126,13 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, con
             tile = (word >> 4) + __popc(word & ((1u << group) - 1));
         }
 #pragma unroll 1
-        for (int k = 0; k < kBlock; ++k) {
+        for (int k = 0; k < BLOCK; ++k) {
             const int owner = r % 8 * 4 + k % 8 / 2;
             const int slot = HEIGHT == 8 ? k / 8 * 2 + k % 2 : k / 8 * 4 + r / 8 * 2 + k % 2;
             if ((m.stored[tile * 32 + owner] >> slot & 1) == 0)
                 continue;
-            const int64_t place = (tile * 32 + owner) * kSlots<HEIGHT> + slot;
-            add(static_cast<const T *>(m.values)[place], m.columns[int64_t(b) * kBlock + k]);
+            const int64_t place = (tile * 32 + owner) * SLOTS<HEIGHT> + slot;
+            add(static_cast<const T *>(m.values)[place], m.columns[int64_t(b) * BLOCK + k]);
         }
     };
     exact_rows(m, d, whole, row, HEIGHT == 8 ? 8 : 16, at, width, scaling, each_entry);
@@ -220,9 +220,9 @@ __device__ __forceinline__ void direct_sums(const Matrix &m, const DirectColumns
         for (int u = 0; u < FLIGHT; ++u) {
             columns[u][0] = columns[u][1] = 0;
             if (b + u < end) {
-                const uint32_t *from = m.columns + int64_t(b + u) * kBlock + g;
-                columns[u][0] = __ldg(from) & ~kPadding;
-                columns[u][1] = __ldg(from + 8) & ~kPadding;
+                const uint32_t *from = m.columns + int64_t(b + u) * BLOCK + g;
+                columns[u][0] = __ldg(from) & ~PADDING;
+                columns[u][1] = __ldg(from + 8) & ~PADDING;
             }
         }
     };
@@ -376,25 +376,25 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
 }
 
 // Staged form: a block takes an item and COLUMNS columns of C, and copies rows of B to shared
-// memory, kDepth at a time, STAGES - 1 stages ahead. There are HEIGHT / 16 / OF_WARP times ACROSS
+// memory, DEPTH at a time, STAGES - 1 stages ahead. There are HEIGHT / 16 / OF_WARP times ACROSS
 // warps: each has OF_WARP groups of 16 rows and COLUMNS / ACROSS columns.
-constexpr int kDepth = 32;
+constexpr int DEPTH = 32;
 
 template <int HEIGHT, int COLUMNS, int STAGES, int ACROSS, int OF_WARP> struct Form {
     static_assert(HEIGHT >= 16 && HEIGHT % (16 * OF_WARP) == 0 && COLUMNS % (32 * ACROSS) == 0);
     static constexpr int GROUPS = HEIGHT / 16, THREADS = 32 * GROUPS / OF_WARP * ACROSS;
     // Chunks of 16 bytes in a row, rows that all threads copy at one time, and times.
-    static constexpr int CHUNKS = COLUMNS / 8, STEP = THREADS / CHUNKS, COPIES = kDepth / STEP;
-    static_assert(THREADS % CHUNKS == 0 && STEP <= kDepth && CHUNKS >= 8);
+    static constexpr int CHUNKS = COLUMNS / 8, STEP = THREADS / CHUNKS, COPIES = DEPTH / STEP;
+    static_assert(THREADS % CHUNKS == 0 && STEP <= DEPTH && CHUNKS >= 8);
     static constexpr int ROW = COLUMNS * 2;
-    static constexpr int B_BYTES = kDepth * ROW, A_BYTES = HEIGHT * kDepth * 2;
+    static constexpr int B_BYTES = DEPTH * ROW, A_BYTES = HEIGHT * DEPTH * 2;
     // Columns of a warp, and of them the MMAs of a group of rows.
     static constexpr int OWN = COLUMNS / ACROSS, N = OWN / 8;
     static_assert(OWN % 64 == 0, "chunks of a warp differ in the bits of an exclusive or");
 };
 
 template <int HEIGHT, int COLUMNS, int STAGES>
-constexpr int kSharedBytes = STAGES *(kDepth *COLUMNS * 2 + HEIGHT * kDepth * 2);
+constexpr int SHARED_BYTES = STAGES *(DEPTH *COLUMNS * 2 + HEIGHT * DEPTH * 2);
 
 // Copies of a thread to the stages in shared memory.
 template <class T, class Y, int HEIGHT, int COLUMNS, int STAGES, int ACROSS, int OF_WARP>
@@ -409,7 +409,7 @@ struct Stages {
     uint32_t b_at, a_at; // rows of B and tiles of A in shared memory
     uint32_t own_b;      // this thread's first row of B there
     // For the next stage: the lane's column, and the tile words of its two blocks.
-    uint32_t column = kPadding, words[2] = {0, 0};
+    uint32_t column = PADDING, words[2] = {0, 0};
     int row0;
     int32_t stride;
     int64_t left; // columns from this thread's chunk on
@@ -440,9 +440,9 @@ struct Stages {
         const int lane = threadIdx.x & 31;
         const uint32_t block = first + 2 * stage;
         if (block + lane / 16 < end) {
-            column = __ldg(m.columns + int64_t(block) * kBlock + lane);
+            column = __ldg(m.columns + int64_t(block) * BLOCK + lane);
         } else {
-            column = kPadding;
+            column = PADDING;
         }
         if constexpr (HEIGHT > 16) {
             words[0] = block < end ? __ldg(m.tiles + block) : 0;
@@ -464,11 +464,11 @@ struct Stages {
             const uint32_t k = __shfl_sync(ALL_LANES, column, row0 + i * F::STEP);
             const uint32_t where = to + i * F::STEP * F::ROW + (swizzled ^ (i * F::STEP & 7) * 16);
             if constexpr (checked) {
-                const char *row = row_at(from, k & ~kPadding, stride);
+                const char *row = row_at(from, k & ~PADDING, stride);
                 if (fast) {
-                    copy16(where, row, k & kPadding ? 0 : 16);
+                    copy16(where, row, k & PADDING ? 0 : 16);
                 } else {
-                    const int there = k & kPadding ? 0 : left < 8 ? int(left) : 8;
+                    const int there = k & PADDING ? 0 : left < 8 ? int(left) : 8;
                     store_shared(where, gather8(row, there));
                 }
             } else {
@@ -513,7 +513,7 @@ template <class T, class F, int OF_WARP, int COUNT>
 __device__ __forceinline__ void add_stage(float (&sums)[COUNT][4], uint32_t b, uint32_t a_at,
                                           uint32_t mask, int group0) {
 #pragma unroll
-    for (int half = 0; half < kDepth / kBlock; ++half) {
+    for (int half = 0; half < DEPTH / BLOCK; ++half) {
         // Tiles of the warp's groups; existing tiles are stored in the order of their bits.
         uint4 a[OF_WARP];
         bool has[OF_WARP], any = false;
@@ -530,7 +530,7 @@ __device__ __forceinline__ void add_stage(float (&sums)[COUNT][4], uint32_t b, u
 #pragma unroll
         for (int i = 0; i < F::N / 2; ++i) {
             uint32_t x[4];
-            load_matrices<true>(x, (b ^ (i * 32)) + half * kBlock * F::ROW);
+            load_matrices<true>(x, (b ^ (i * 32)) + half * BLOCK * F::ROW);
 #pragma unroll
             for (int r = 0; r < OF_WARP; ++r) {
                 if (OF_WARP > 1 && !has[r])

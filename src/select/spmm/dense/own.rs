@@ -168,7 +168,7 @@ impl Tile {
         m.div_ceil(self.m).saturating_mul(n.div_ceil(self.n))
     }
 
-    /// Bytes of dynamic shared memory: the kernels' `Stage::kBytes` times the number of stages.
+    /// Bytes of dynamic shared memory: the kernels' `Stage::BYTES` times the number of stages.
     pub fn shared(&self, size: usize) -> u32 {
         if self.stages == 0 {
             // `PartStage::BYTES`: blocks of 8 × 8 halves, with padding.
