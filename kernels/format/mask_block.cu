@@ -217,11 +217,11 @@ struct Out {
 // `positions` is NULL if that is not wanted; `from` is NULL if values are in the order of entries.
 // `parts` and `cuts` hold the parts and cut slabs before each slab, or are NULL if no slab is cut.
 // One warp per piece; where slabs have 4 rows, each half of the warp fills one.
-template <class V, class O, class J, class P>
-__device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t groups, int64_t items,
-                            const Slabs &slabs, const Rules &rules, const int64_t *parts,
-                            const int64_t *cuts, const Out &out, V *out_values,
-                            const uint64_t *from, P *positions) {
+template <class Value, class O, class J, class Position>
+__device__ void fill_blocks(Pattern<O, J> pattern, const Value *values, int64_t groups,
+                            int64_t items, const Slabs &slabs, const Rules &rules,
+                            const int64_t *parts, const int64_t *cuts, const Out &out,
+                            Value *out_values, const uint64_t *from, Position *positions) {
     const int64_t item = first_item() / WARP;
     if (item >= items)
         return;
@@ -269,7 +269,7 @@ __device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t grou
             const int64_t to = at + __popc(own & (block.bit - 1));
             out_values[to] = values[block.entry];
             if (positions)
-                positions[to] = P(from ? from[block.entry] : uint64_t(block.entry));
+                positions[to] = Position(from ? from[block.entry] : uint64_t(block.entry));
         }
         if (rank == 0) {
             if (inside == next_block) {

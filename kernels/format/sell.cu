@@ -107,8 +107,9 @@ __device__ __forceinline__ Cut cut(const Rules &rules, int64_t length) {
 }
 
 // First position of [low, high) with at most this many entries; entries descend.
-template <class F>
-__device__ __forceinline__ int first_at_most(int low, int high, int64_t entries, F entries_at) {
+template <class Function>
+__device__ __forceinline__ int first_at_most(int low, int high, int64_t entries,
+                                             Function entries_at) {
     while (low < high) {
         const int middle = (low + high) / 2;
         if (entries_at(middle) > entries) {
@@ -120,8 +121,8 @@ __device__ __forceinline__ int first_at_most(int low, int high, int64_t entries,
     return low;
 }
 
-template <class F>
-__device__ void slices_of(const Rules &rules, const Kind &kind, F length_at, Slices &out) {
+template <class Function>
+__device__ void slices_of(const Rules &rules, const Kind &kind, Function length_at, Slices &out) {
     out.begin = kind.begin;
     out.end = kind.end;
     int place = kind.begin, before = 0;
@@ -148,9 +149,9 @@ struct Slice {
     int place, items, lanes_log2;
     Steps steps;
 };
-template <class F>
+template <class Function>
 __device__ __forceinline__ Slice slice_at(const Rules &rules, const Slices &slices, int number,
-                                          F length_at) {
+                                          Function length_at) {
     int i = 0;
     while (number >= slices.before[i + 1])
         ++i;
@@ -208,8 +209,9 @@ struct Arranged {
 };
 // Computes the slices of a window with `several` items of K rows and `items` in all;
 // length_at(position) reads shared memory.
-template <class F>
-__device__ void arrange(const Rules &rules, int several, int items, F length_at, Arranged &out) {
+template <class Function>
+__device__ void arrange(const Rules &rules, int several, int items, Function length_at,
+                        Arranged &out) {
     if (threadIdx.x < 2) {
         const bool single = threadIdx.x == 1;
         int begin = single ? several : 0;
@@ -451,9 +453,9 @@ constexpr int FOUR = 4;
 // i < count, holds entry columns[i] of the item, or padding if that is −1. The half step comes
 // first, as slot −1 with width 1; other slots count from behind it. All lanes of the warp call
 // this.
-template <class F>
+template <class Function>
 __device__ __forceinline__ void for_each_four(const Rules &rules, const SliceHead &head,
-                                              const Lane &lane, F f) {
+                                              const Lane &lane, Function f) {
     const bool half = head.flags & HALF;
     if (half) {
         const int columns[FOUR] = {lane.rank < lane.length ? lane.rank : -1, -1, -1, -1};
@@ -602,12 +604,12 @@ template <class T> __device__ __forceinline__ void put(T *to, T first, T second,
 // Writes values, columns, and the position in the user's array of each value (−1 for padding).
 // `positions` is NULL if it is not wanted; `from` is NULL if values are in the order of entries.
 // `values` and `out_values` are NULL if no values are stored. One warp per slice.
-template <class V, class O, class J, class P>
-__device__ void fill_slices(const O *offsets, const J *indices, const V *values, int64_t base,
+template <class Value, class O, class J, class Position>
+__device__ void fill_slices(const O *offsets, const J *indices, const Value *values, int64_t base,
                             const uint32_t *order, Rules rules, int64_t slices,
                             const int64_t *narrow_before, const int64_t *wide_before,
-                            SliceHead *heads, V *out_values, uint16_t *narrow, uint32_t *wide,
-                            const uint64_t *from, P *positions) {
+                            SliceHead *heads, Value *out_values, uint16_t *narrow, uint32_t *wide,
+                            const uint64_t *from, Position *positions) {
     const int64_t slice = first_item() / WARP;
     if (slice >= slices)
         return;
@@ -643,10 +645,10 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
                            (i & (width - 1));
                 };
                 if (out_values) {
-                    V value[FOUR];
+                    Value value[FOUR];
 #pragma unroll
                     for (int i = 0; i < FOUR; ++i) {
-                        value[i] = V{};
+                        value[i] = Value{};
                         if (entries[i] >= 0)
                             value[i] = values[start + entries[i]];
                     }
@@ -657,13 +659,13 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
                     }
                 }
                 if (positions) {
-                    P position[FOUR];
+                    Position position[FOUR];
 #pragma unroll
                     for (int i = 0; i < FOUR; ++i) {
                         const int64_t source = start + entries[i];
-                        position[i] = ~P(0);
+                        position[i] = ~Position(0);
                         if (entries[i] >= 0)
-                            position[i] = P(from ? from[source] : uint64_t(source));
+                            position[i] = Position(from ? from[source] : uint64_t(source));
                     }
 #pragma unroll
                     for (int i = 0; i < FOUR; i += 2) {

@@ -105,9 +105,10 @@ struct Range {
 
 // Calls f(tile in the chunk, row, column in the tile, position) for the entries of the chunk.
 // row_starts: first entry of each row.
-template <class F>
+template <class Function>
 __device__ __forceinline__ void each_entry(const Factor &m, const Span &span, const Set &set,
-                                           const Range &range, const int64_t *row_starts, F f) {
+                                           const Range &range, const int64_t *row_starts,
+                                           Function f) {
     for (int64_t at = span.begin + threadIdx.x; at < span.end; at += blockDim.x) {
         const int64_t column = m.column(at);
         const int q = range.tile_of(set, column);
@@ -370,13 +371,13 @@ extern "C" __global__ void __launch_bounds__(256)
 namespace {
 
 // Writes the entries of tiles as CSR, one warp per tile, at the positions that row_starts and
-// places give (`Output` of spgemm/tile.cu). The values go to an array of the user. V: type of the
-// values, or an integer of the same size for a real type.
-template <class V>
-__device__ __forceinline__ void to_rows(const Tiles &a, const uint32_t *tile_rows,
-                                        const uint8_t *index, const V *values, int64_t count,
-                                        const int64_t *row_starts, const uint32_t *places,
-                                        void *columns, int64_t wide, int64_t base, V *to_values) {
+// places give (`Output` of spgemm/tile.cu). The values go to an array of the user. Value: type of
+// the values, or an integer of the same size for a real type.
+template <class Value>
+__device__ __forceinline__ void
+to_rows(const Tiles &a, const uint32_t *tile_rows, const uint8_t *index, const Value *values,
+        int64_t count, const int64_t *row_starts, const uint32_t *places, void *columns,
+        int64_t wide, int64_t base, Value *to_values) {
     const bool whole = is_whole(to_values);
     const int64_t warps = static_cast<int64_t>(gridDim.x) * (blockDim.x / 32);
     for (int64_t t = (first_item()) / 32; t < count; t += warps) {

@@ -238,8 +238,8 @@ template <class T> __device__ __forceinline__ T block_sums(T value, T *parts, T 
 
 // out[i] = number(0) + … + number(i − 1) for i < count; number(count − 1) is not asked for. Called
 // by all threads of a block of 1,024. `number` may read out[i].
-template <class F>
-__device__ __forceinline__ void scan_in_block(int64_t count, int64_t *out, F number) {
+template <class Function>
+__device__ __forceinline__ void scan_in_block(int64_t count, int64_t *out, Function number) {
     constexpr int EACH = 4;
     constexpr int64_t STEP = EACH * 1024;
     __shared__ int64_t parts[32];
@@ -391,9 +391,9 @@ __device__ __forceinline__ int owner_of(int sum, int product) {
 
 // Calls f(active, position in left, position in right) for the products of a row in their order, 32
 // at a time, one per lane; all lanes call f together. The row has less than 2^31 products.
-template <class F>
+template <class Function>
 __device__ __forceinline__ void for_products(const Factor &left, const Factor &right, int64_t row,
-                                             F f) {
+                                             Function f) {
     const int64_t end = left.start(row + 1);
     for (int64_t first = left.start(row); first < end; first += 32) {
         int64_t start;

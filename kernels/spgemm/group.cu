@@ -106,9 +106,9 @@ __device__ __forceinline__ int slot_of(const uint2 *words, unsigned bit) {
     return word.y + __popc(word.x & ((1u << (bit & 31)) - 1));
 }
 
-// Adds the products of R rows of `left` to their sums, which lie one row after the other in shared
-// memory.
-template <int R, class A, class B, class T, class J>
+// Adds the products of TOGETHER rows of `left` to their sums, which lie one row after the other in
+// shared memory.
+template <int TOGETHER, class A, class B, class T, class J>
 __device__ __forceinline__ void
 add_rows(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
          const uint8_t *repeats, int64_t begin, int64_t end, int64_t low, unsigned span,
@@ -120,7 +120,7 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
         int64_t from = 0;
         unsigned length = 0;
         bool leads = false;
-        T own[R];
+        T own[TOGETHER];
         if (at < end) {
             const int64_t k = left.column(at);
             from = right.start(k);
@@ -128,7 +128,7 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
             leads = lane_id() == 0 || !joins(left, repeats, begin, at, k);
         }
 #pragma unroll
-        for (int r = 0; r < R; ++r)
+        for (int r = 0; r < TOGETHER; ++r)
             own[r] = at < end ? widen<T>(left_values[at + r * length_a]) : zero<T>();
         const int held = static_cast<int>(min(int64_t(32), end - first));
         const unsigned leaders = __ballot_sync(ALL, leads);
@@ -138,9 +138,9 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
             const int run = min(RUN, (after != 0 ? __ffs(after) - 1 : held) - lane);
             const int64_t start = __shfl_sync(ALL, from, lane);
             const unsigned all = __shfl_sync(ALL, length, lane);
-            T factors[R][RUN];
+            T factors[TOGETHER][RUN];
 #pragma unroll
-            for (int r = 0; r < R; ++r) {
+            for (int r = 0; r < TOGETHER; ++r) {
 #pragma unroll
                 for (int k = 0; k < RUN; ++k)
                     factors[r][k] = from_lane(own[r], (lane + k) & 31);
@@ -167,24 +167,24 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
                     if (bits[h] >= span)
                         continue;
                     const int slot = slot_of(words, bits[h]);
-                    T sum[R];
+                    T sum[TOGETHER];
 #pragma unroll
-                    for (int r = 0; r < R; ++r) {
+                    for (int r = 0; r < TOGETHER; ++r) {
                         sum[r] = plus(sums[slot + r * entries],
                                       times(factors[r][0], widen<T>(values[h][0])));
                     }
                     if (run > 1) {
 #pragma unroll
-                        for (int r = 0; r < R; ++r)
+                        for (int r = 0; r < TOGETHER; ++r)
                             sum[r] = plus(sum[r], times(factors[r][1], widen<T>(values[h][1])));
                     }
                     if (run > 2) {
 #pragma unroll
-                        for (int r = 0; r < R; ++r)
+                        for (int r = 0; r < TOGETHER; ++r)
                             sum[r] = plus(sum[r], times(factors[r][2], widen<T>(values[h][2])));
                     }
 #pragma unroll
-                    for (int r = 0; r < R; ++r)
+                    for (int r = 0; r < TOGETHER; ++r)
                         sums[slot + r * entries] = sum[r];
                 }
             }

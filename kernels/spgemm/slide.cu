@@ -78,20 +78,20 @@ __device__ __forceinline__ void insert_row(const Factor &left, const Factor &rig
 }
 
 // Sorts the columns of a table, up to `most`, in ascending order; returns their number.
-template <int E, class K>
+template <int KEYS, class K>
 __device__ __forceinline__ int sort_table(const K *table, int size, K *sorted, int most) {
     const int found = collect_keys(table, size, sorted, most);
     __syncwarp();
-    K keys[E];
+    K keys[KEYS];
 #pragma unroll
-    for (int e = 0; e < E; ++e) {
+    for (int e = 0; e < KEYS; ++e) {
         const int i = 32 * e + lane_id();
         keys[e] = i < min(found, most) ? sorted[i] : empty<K>();
     }
     __syncwarp();
     sort<32>(keys);
 #pragma unroll
-    for (int e = 0; e < E; ++e) {
+    for (int e = 0; e < KEYS; ++e) {
         const int i = 32 * e + lane_id();
         if (i < most)
             sorted[i] = keys[e];

@@ -21,8 +21,9 @@ enum Word { RIGHT_TILES, TILES, MOST_TILES, PAIRS, PRODUCTS, MOST_PRODUCTS };
 
 // Calls f(position, columns) for the thread's entries of [begin, end), AT_ONCE at a time; columns
 // beyond the end are −1.
-template <class F>
-__device__ __forceinline__ void for_entries(const Factor &m, int64_t begin, int64_t end, F f) {
+template <class Function>
+__device__ __forceinline__ void for_entries(const Factor &m, int64_t begin, int64_t end,
+                                            Function f) {
     for (int64_t at = begin + threadIdx.x; at < end; at += AT_ONCE * THREADS) {
         int columns[AT_ONCE];
 #pragma unroll

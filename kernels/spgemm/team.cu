@@ -63,19 +63,19 @@ __device__ __forceinline__ void count_rows(int lanes, int64_t threads, int part,
 }
 
 // Writes a row of `entries` whose slots are in `list`, sorted by column if C is sorted.
-template <int LANES, int E, class T, class J>
+template <int LANES, int KEYS, class T, class J>
 __device__ __forceinline__ void write_row(Key<J> *table, const T *sums, const uint16_t *list,
                                           int entries, int64_t place, const Scale<T> &alpha,
                                           const Output &out) {
     using K = Key<J>;
-    constexpr int SIZE = 2 * LANES * E;
+    constexpr int SIZE = 2 * LANES * KEYS;
     const int inner = threadIdx.x & (LANES - 1);
     T *values = static_cast<T *>(out.values) + place;
-    K keys[E];
-    unsigned slots[E];
+    K keys[KEYS];
+    unsigned slots[KEYS];
     K low = empty<K>(), high = 0;
 #pragma unroll
-    for (int e = 0; e < E; ++e) {
+    for (int e = 0; e < KEYS; ++e) {
         const int i = e * LANES + inner;
         slots[e] = i < entries ? list[i] : 0;
         keys[e] = i < entries ? table[slots[e]] : empty<K>();
@@ -96,9 +96,9 @@ __device__ __forceinline__ void write_row(Key<J> *table, const T *sums, const ui
         out.put_new_column(place + i, static_cast<J>(key));
     };
     if (__all_sync(ALL, packs)) {
-        unsigned words[E];
+        unsigned words[KEYS];
 #pragma unroll
-        for (int e = 0; e < E; ++e) {
+        for (int e = 0; e < KEYS; ++e) {
             words[e] = e * LANES + inner < entries
                            ? static_cast<unsigned>(keys[e] - low) * SIZE + slots[e]
                            : ALL;
@@ -106,7 +106,7 @@ __device__ __forceinline__ void write_row(Key<J> *table, const T *sums, const ui
         if (!out.known && out.sorted)
             sort<LANES>(words);
 #pragma unroll
-        for (int e = 0; e < E; ++e)
+        for (int e = 0; e < KEYS; ++e)
             put(e * LANES + inner, low + words[e] / SIZE, words[e] % SIZE);
         return;
     }
@@ -114,22 +114,22 @@ __device__ __forceinline__ void write_row(Key<J> *table, const T *sums, const ui
         sort<LANES>(keys);
     int added = 0;
 #pragma unroll
-    for (int e = 0; e < E; ++e) {
+    for (int e = 0; e < KEYS; ++e) {
         const int i = e * LANES + inner;
         put(i, keys[e], i < entries ? insert(table, SIZE, keys[e], added) : 0);
     }
 }
 
-// Computes columns and values of a row with up to LANES · E entries. Shared memory per team: twice
-// as many sums and keys, and as many 16-bit numbers.
-template <int LANES, int E, class A, class B, class T, class J>
+// Computes columns and values of a row with up to LANES · KEYS entries. Shared memory per team:
+// twice as many sums and keys, and as many 16-bit numbers.
+template <int LANES, int KEYS, class A, class B, class T, class J>
 __device__ __forceinline__ void multiply_row(int part, const Factor &left, const Factor &right,
                                              const A *left_values, const B *right_values,
                                              const Scalar<T> &scale, const uint32_t *rows,
                                              int64_t count, const Output &out) {
     using K = Key<J>;
     extern __shared__ __align__(16) unsigned char memory[];
-    constexpr int MOST = LANES * E, SIZE = 2 * MOST;
+    constexpr int MOST = LANES * KEYS, SIZE = 2 * MOST;
     constexpr int BYTES = SIZE * (sizeof(T) + sizeof(K)) + MOST * sizeof(uint16_t);
     const Team team{LANES, min(part, LANES)};
     T *sums = reinterpret_cast<T *>(memory + team.in_block() * BYTES);
@@ -199,7 +199,7 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
     __syncwarp();
     // `listed` is less only if the pattern changed after analysis.
     const int written = out.known ? entries : min(entries, listed);
-    write_row<LANES, E, T, J>(table, sums, list, written, place, alpha, out);
+    write_row<LANES, KEYS, T, J>(table, sums, list, written, place, alpha, out);
 }
 
 } // namespace

@@ -66,7 +66,7 @@ template <class J, class Value, class ValueOf> struct Rows {
     }
 
     // Each part takes one row at a time. The order of products does not matter.
-    template <class F> __device__ __forceinline__ void by_parts_unordered(F f) const {
+    template <class Function> __device__ __forceinline__ void by_parts_unordered(Function f) const {
         const int parts = team.parts(), number = team.inner() / team.part;
         for (int first = 0; first < held; first += parts) {
             const int owner = team.first_lane() + first + number;
@@ -86,7 +86,7 @@ template <class J, class Value, class ValueOf> struct Rows {
     }
 
     // Each part takes one row, of up to `part` entries; two are loaded at a time.
-    template <class F> __device__ __forceinline__ void by_parts(F f) const {
+    template <class Function> __device__ __forceinline__ void by_parts(Function f) const {
         const int parts = team.parts(), turn = team.inner() / team.part;
         const int inner = team.inner() & (team.part - 1);
         for (int first = 0; first < held; first += 2 * parts) {
@@ -110,7 +110,8 @@ template <class J, class Value, class ValueOf> struct Rows {
 
     // One product per lane, from whichever row; products of one row share a turn. Two are loaded
     // at a time.
-    template <bool ORDERED, class F> __device__ __forceinline__ void by_products(F f) const {
+    template <bool ORDERED, class Function>
+    __device__ __forceinline__ void by_products(Function f) const {
         int sum = static_cast<int>(length);
         for (int step = 1; step < team.lanes; step *= 2) {
             const int other = __shfl_up_sync(ALL, sum, step, team.lanes);
@@ -167,10 +168,10 @@ template <class J, class Value, class ValueOf> struct Rows {
 // Unless ORDERED, `turn`, `turns`, `value` and `factor` are meaningless (only columns are wanted).
 // Rows of up to 4 · part entries are taken by one part each; if the warp has a longer one in hand,
 // every lane takes a product of whichever row.
-template <bool ORDERED, class J, class FactorOf, class ValueOf, class F>
+template <bool ORDERED, class J, class FactorOf, class ValueOf, class Function>
 __device__ __forceinline__ void for_factors(const Team &team, const Factor &left,
                                             const Factor &right, int64_t begin, int64_t end,
-                                            FactorOf factor_of, ValueOf value_of, F f) {
+                                            FactorOf factor_of, ValueOf value_of, Function f) {
     using Value = decltype(factor_of(false, begin));
     const J *columns = static_cast<const J *>(right.indices.data);
     const J base = static_cast<J>(right.base);
@@ -206,18 +207,18 @@ template <class K> __device__ __forceinline__ void clear(const Team &team, K *ta
         words[i] = make_uint4(ALL, ALL, ALL, ALL);
 }
 
-// Sorts E keys per lane of a team of LANES in ascending order: key e of lane i is number e · LANES
-// + i. Everything is unrolled: a step across lanes is a shuffle and a minimum or maximum.
-template <int LANES, int E, class K> __device__ __forceinline__ void sort(K (&keys)[E]) {
+// Sorts KEYS keys per lane of a team of LANES in ascending order: key e of lane i is number e ·
+// LANES + i. Everything is unrolled: a step across lanes is a shuffle and a minimum or maximum.
+template <int LANES, int KEYS, class K> __device__ __forceinline__ void sort(K (&keys)[KEYS]) {
     const int inner = threadIdx.x & (LANES - 1);
 #pragma unroll
-    for (int span = 2; span <= E * LANES; span *= 2) {
+    for (int span = 2; span <= KEYS * LANES; span *= 2) {
 #pragma unroll
-        for (int across = E / 2; across > 0; across /= 2) {
+        for (int across = KEYS / 2; across > 0; across /= 2) {
             if (2 * across * LANES > span)
                 continue;
 #pragma unroll
-            for (int e = 0; e < E; ++e) {
+            for (int e = 0; e < KEYS; ++e) {
                 if (e & across)
                     continue;
                 const K a = keys[e], b = keys[e + across];
@@ -232,7 +233,7 @@ template <int LANES, int E, class K> __device__ __forceinline__ void sort(K (&ke
                 continue;
             const bool low = (inner & step) == 0, ascends = (inner & span) == 0;
 #pragma unroll
-            for (int e = 0; e < E; ++e) {
+            for (int e = 0; e < KEYS; ++e) {
                 const K other = __shfl_xor_sync(ALL, keys[e], step);
                 // In spans of less than the team's lanes, the direction depends only on the lane.
                 const bool least = span < LANES ? low == ascends : low == ((e * LANES & span) == 0);

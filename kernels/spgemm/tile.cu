@@ -306,9 +306,9 @@ struct Output {
 // Stores the values of a tile's entries, which are in `values` one after the other: `index` has row
 // << 4 | column of each, `shift` the destination of each row minus its position in the tile, and
 // scaled(value) is what C gets. Called by a whole warp.
-template <class T, class V, class Scaled>
+template <class T, class Value, class Scaled>
 __device__ __forceinline__ void store_tile(const Output &out, int64_t j, int entries,
-                                           const V *values, const uint8_t *index,
+                                           const Value *values, const uint8_t *index,
                                            const int64_t *shift, Scaled scaled) {
     __syncwarp();
     for (int e = lane_id(); e < entries; e += 32) {

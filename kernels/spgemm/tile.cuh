@@ -70,7 +70,7 @@ struct Set {
         return static_cast<int>(ranks[at >> 6]) + __popcll(words[at >> 6] & below);
     }
     // Calls f(rank, element) for this thread's elements.
-    template <class F> __device__ __forceinline__ void each(int used, F f) const {
+    template <class Function> __device__ __forceinline__ void each(int used, Function f) const {
         for (int i = threadIdx.x; i < used; i += blockDim.x) {
             int at = static_cast<int>(ranks[i]);
             for (unsigned long long word = words[i]; word != 0; word &= word - 1, ++at)

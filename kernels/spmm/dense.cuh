@@ -32,7 +32,7 @@ template <class Y> struct Target {
 // that the elements of a fragment lie in different banks.
 template <class T, int BM, int BN, int BK> struct Stage {
     static constexpr bool HALF = sizeof(T) == 2;
-    static constexpr int V = 16 / sizeof(T);
+    static constexpr int ELEMENTS = 16 / sizeof(T);
     static constexpr int ROW_A = HALF ? BK : BK + 4;
     static constexpr int ROW_B = HALF ? BN : BN + (sizeof(T) == 4 ? 8 : 4);
     static constexpr int SIZE_A = BM * ROW_A, SIZE_B = BK * ROW_B;
@@ -44,10 +44,10 @@ template <class T, int BM, int BN, int BK> struct Stage {
         return CHUNKS >= 8 ? chunk ^ (row & 7) : chunk ^ (row >> 1 & 3);
     }
     __device__ static __forceinline__ int a(int row, int chunk) {
-        return row * ROW_A + swizzle<BK / V>(row, chunk) * V;
+        return row * ROW_A + swizzle<BK / ELEMENTS>(row, chunk) * ELEMENTS;
     }
     __device__ static __forceinline__ int b(int row, int chunk) {
-        return SIZE_A + row * ROW_B + swizzle<BN / V>(row, chunk) * V;
+        return SIZE_A + row * ROW_B + swizzle<BN / ELEMENTS>(row, chunk) * ELEMENTS;
     }
 };
 
@@ -55,7 +55,7 @@ template <class T, int BM, int BN, int BK> struct Stage {
 // STEP_B-th row of B.
 template <class T, int BM, int BN, int BK, int THREADS> struct Loader {
     using S = Stage<T, BM, BN, BK>;
-    static constexpr int V = S::V, CHUNKS_A = BK / V, CHUNKS_B = BN / V;
+    static constexpr int ELEMENTS = S::ELEMENTS, CHUNKS_A = BK / ELEMENTS, CHUNKS_B = BN / ELEMENTS;
     static constexpr int STEP_A = THREADS / CHUNKS_A, STEP_B = THREADS / CHUNKS_B;
     static_assert(!S::HALF || (STEP_A % 8 == 0 && STEP_B % 8 == 0), "the swizzle's period");
 
@@ -71,13 +71,13 @@ template <class T, int BM, int BN, int BK, int THREADS> struct Loader {
         const int row_a = threadIdx.x / CHUNKS_A, chunk_a = threadIdx.x % CHUNKS_A;
         const int row_b = threadIdx.x / CHUNKS_B, chunk_b = threadIdx.x % CHUNKS_B;
         lda = in.lda, ldb = in.ldb;
-        a = in.a + (i0 + row_a) * lda + k_begin + chunk_a * V;
-        b = in.b + (k_begin + row_b) * ldb + j0 + chunk_b * V;
-        left = k_end - k_begin - chunk_a * V;
-        ahead = chunk_a * V - row_b;
-        const int64_t below = in.m - i0 - row_a, beside = in.n - j0 - chunk_b * V;
+        a = in.a + (i0 + row_a) * lda + k_begin + chunk_a * ELEMENTS;
+        b = in.b + (k_begin + row_b) * ldb + j0 + chunk_b * ELEMENTS;
+        left = k_end - k_begin - chunk_a * ELEMENTS;
+        ahead = chunk_a * ELEMENTS - row_b;
+        const int64_t below = in.m - i0 - row_a, beside = in.n - j0 - chunk_b * ELEMENTS;
         rows = below < BM ? int(below) : BM;
-        bytes = beside < V ? (beside < 0 ? 0 : int(beside) * int(sizeof(T))) : 16;
+        bytes = beside < ELEMENTS ? (beside < 0 ? 0 : int(beside) * int(sizeof(T))) : 16;
         to_a = S::a(row_a, chunk_a) * sizeof(T);
         to_b = S::b(row_b, chunk_b) * sizeof(T);
     }

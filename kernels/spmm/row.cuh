@@ -1,14 +1,14 @@
 // SpMM `row`: C = alpha · A · B + beta · C on rows of A, with a dense B, by CUDA cores.
 //
-// A warp consists of 32 / G groups of G lanes, which lie along N. A group takes a run of
-// neighbouring rows, or shares one row with other groups of its warp, or all groups of a block
-// share a part of a long row. A group walks through the entries of its run as if they were one row,
-// G at a time: each lane loads one entry, and shared memory hands it to the others, while the next
-// G entries are in flight. So a short row costs no chain of dependent loads of its own, and rows of
-// B are always loaded FLIGHT at a time. Entries are added in the order in which they are stored;
-// the sums of groups that share a row are added in a fixed order, and so are those of parts of a
-// row, by the last block to arrive: there are no floating-point atomics, results have the same bits
-// from run to run, and one launch is enough.
+// A warp consists of 32 / LANES groups of LANES lanes, which lie along the columns of C. A group
+// takes a run of neighbouring rows, or shares one row with other groups of its warp, or all groups
+// of a block share a part of a long row. A group walks through the entries of its run as if they
+// were one row, LANES at a time: each lane loads one entry, and shared memory hands it to the
+// others, while the next LANES entries are in flight. So a short row costs no chain of dependent
+// loads of its own, and rows of B are always loaded FLIGHT at a time. Entries are added in the
+// order in which they are stored; the sums of groups that share a row are added in a fixed order,
+// and so are those of parts of a row, by the last block to arrive: there are no floating-point
+// atomics, results have the same bits from run to run, and one launch is enough.
 
 #pragma once
 
@@ -99,8 +99,8 @@ constexpr int FLIGHT = 4;
 // so blocks are small.
 constexpr int BLOCK = 128;
 
-template <bool first, class T, class U> struct Either { using type = T; };
-template <class T, class U> struct Either<false, T, U> { using type = U; };
+template <bool first, class First, class Second> struct Either { using type = First; };
+template <class First, class Second> struct Either<false, First, Second> { using type = Second; };
 
 // Address of a row of B in the lane's columns. stride: bytes between rows.
 template <class J>
@@ -111,24 +111,24 @@ __device__ __forceinline__ const char *row_at(const char *columns, J row, int64_
     return columns + row * stride;
 }
 
-template <class Acc, class X, int V>
-__device__ __forceinline__ void add_pack(Acc *sums, Acc factor, const Pack<X, V> &pack) {
+template <class Acc, class X, int WIDTH>
+__device__ __forceinline__ void add_pack(Acc *sums, Acc factor, const Pack<X, WIDTH> &pack) {
 #pragma unroll
-    for (int i = 0; i < V; ++i)
+    for (int i = 0; i < WIDTH; ++i)
         sums[i] = fma(factor, widen<Acc>(pack.v[i]), sums[i]);
 }
 
 // Entries that the lanes of a warp hand to each other through shared memory: 32 at a time, with the
 // row of the group's run that each belongs to.
-template <class J, class Factor, int G> struct alignas(16) Stage {
+template <class J, class Factor, int LANES> struct alignas(16) Stage {
     alignas(16) J k[32];
     alignas(16) Factor value[32];
     // Number of entries up to the end of each row of the run; the total beyond the last row.
-    alignas(16) int upto[32 / G][MOST_ROWS];
+    alignas(16) int upto[32 / LANES][MOST_ROWS];
     uint8_t row[2][32]; // for this turn and the next
     // First row, first entry, and number of rows of each group.
-    int64_t first_row[32 / G], begin[32 / G];
-    int rows[32 / G];
+    int64_t first_row[32 / LANES], begin[32 / LANES];
+    int rows[32 / LANES];
 };
 
 template <bool is> struct Flag { static constexpr bool yes = is; };
@@ -402,8 +402,8 @@ struct WideRows {
         const int longest = __reduce_max_sync(ALL_LANES, total);
         const int shortest = __reduce_min_sync(ALL_LANES, total);
         // Mask of the first NOW lanes of each group.
-        constexpr unsigned GROUP = LANES < 32 ? (1u << (LANES % 32)) - 1 : ALL_LANES;
-        constexpr unsigned PLACES = ALL_LANES / GROUP * ((1u << NOW) - 1);
+        constexpr unsigned LANES = LANES < 32 ? (1u << (LANES % 32)) - 1 : ALL_LANES;
+        constexpr unsigned PLACES = ALL_LANES / LANES * ((1u << NOW) - 1);
         fetch(0);
         __syncwarp();
         place(0);

@@ -1,12 +1,12 @@
 // SpMM `row` where rows of B and C are aligned to 16 bytes: C = alpha · A · B + beta · C on the
 // lists of rows that analysis makes (spmm/tasks.cuh), by CUDA cores.
 //
-// A group of G lanes, which lie along the columns of C, takes a row of A. Rows of middle length are
-// shared by two or four groups of a block, and parts of long rows by all groups of a block. Of G
-// entries each lane loads one, and shuffles hand it to the others, which load their columns of its
-// row of B, FLIGHT rows at a time, while the next G entries are in flight. Only the final sums of
-// a shared row go through shared memory. Entries are added in the order in which they are stored,
-// shares in their order, and parts of a row by the last block to arrive: there are no
+// A group of LANES lanes, which lie along the columns of C, takes a row of A. Rows of middle length
+// are shared by two or four groups of a block, and parts of long rows by all groups of a block. Of
+// LANES entries each lane loads one, and shuffles hand it to the others, which load their columns
+// of its row of B, FLIGHT rows at a time, while the next LANES entries are in flight. Only the
+// final sums of a shared row go through shared memory. Entries are added in the order in which they
+// are stored, shares in their order, and parts of a row by the last block to arrive: there are no
 // floating-point atomics, and results have the same bits from run to run.
 #pragma once
 

@@ -1,8 +1,8 @@
 // SpMM `swift` without atomics: C = alpha · A · B + beta · C on bands of 16 rows whose entries are
 // sorted by column (src/format/swift/bands.rs).
 //
-// A warp takes a band, or a part of a long one, and 32 · V columns of C. The sums of its rows are
-// in shared memory, where each lane owns V columns of all rows. The warps of a block take
+// A warp takes a band, or a part of a long one, and 32 · WIDTH columns of C. The sums of its rows
+// are in shared memory, where each lane owns WIDTH columns of all rows. The warps of a block take
 // neighbouring bands, so that they find each other's rows of B in L1. Sums of parts are added in
 // their order by the part that arrives last, so results have the same bits from run to run.
 #pragma once
@@ -89,11 +89,11 @@ __device__ __forceinline__ bool join_tiles(const parts::Part *parts, const parts
     return true;
 }
 
-template <class T, int V>
+template <class T, int WIDTH>
 __device__ __forceinline__ void bands(const Bands<T> &m, const Dense<T> &d, const Out<T> &out,
                                       const Scalar<T> &alpha_, const Scalar<T> &beta_,
                                       const parts::Join &join) {
-    using Sum = Pack<T, V>;
+    using Sum = Pack<T, WIDTH>;
     __shared__ Sum tiles[WARPS][ROWS][LANES];
     const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
     const int64_t number = int64_t(blockIdx.x) * WARPS + warp;
@@ -102,7 +102,7 @@ __device__ __forceinline__ void bands(const Bands<T> &m, const Dense<T> &d, cons
     Sum(&tile)[ROWS][LANES] = tiles[warp];
     const parts::Item item = parts::load_item(m.items + number);
     const T alpha = alpha_.get(), beta = beta_.get();
-    const int64_t j = (int64_t(blockIdx.y) * LANES + lane) * V;
+    const int64_t j = (int64_t(blockIdx.y) * LANES + lane) * WIDTH;
 #pragma unroll
     for (int row = 0; row < ROWS; ++row)
         tile[row][lane] = Sum{};
@@ -124,7 +124,7 @@ __device__ __forceinline__ void bands(const Bands<T> &m, const Dense<T> &d, cons
                 values[u] = __shfl_sync(ALL_LANES, now.value, k + u);
                 b[u] = Sum{};
                 if (k + u < count && j < d.n)
-                    b[u] = load_b<T, V>(d, column, j);
+                    b[u] = load_b<T, WIDTH>(d, column, j);
             }
 #pragma unroll
             for (int u = 0; u < FLIGHT; ++u) {
@@ -132,7 +132,7 @@ __device__ __forceinline__ void bands(const Bands<T> &m, const Dense<T> &d, cons
                 if (k + u < count) {
                     Sum sum = tile[rows[u]][lane];
 #pragma unroll
-                    for (int i = 0; i < V; ++i)
+                    for (int i = 0; i < WIDTH; ++i)
                         sum.v[i] = fma(values[u], b[u].v[i], sum.v[i]);
                     tile[rows[u]][lane] = sum;
                 }
@@ -154,7 +154,7 @@ __device__ __forceinline__ void bands(const Bands<T> &m, const Dense<T> &d, cons
             if (beta != 0)
                 result = *reinterpret_cast<const Sum *>(to);
 #pragma unroll
-            for (int i = 0; i < V; ++i) {
+            for (int i = 0; i < WIDTH; ++i) {
                 const T product = alpha * sum.v[i];
                 result.v[i] = beta == 0 ? product : fma(beta, result.v[i], product);
             }
@@ -165,13 +165,13 @@ __device__ __forceinline__ void bands(const Bands<T> &m, const Dense<T> &d, cons
     // C has contiguous columns here: lanes lie along its rows.
     __syncwarp();
     const int row = lane % ROWS;
-    const int64_t columns = min(int64_t(LANES * V), d.n - int64_t(blockIdx.y) * LANES * V);
+    const int64_t columns = min(int64_t(LANES * WIDTH), d.n - int64_t(blockIdx.y) * LANES * WIDTH);
     if (row >= rows)
         return;
     for (int column = lane / ROWS; column < columns; column += LANES / ROWS) {
         T *const to = out.c + (first + row) * out.row_stride +
-                      (int64_t(blockIdx.y) * LANES * V + column) * out.col_stride;
-        store(to, alpha, tile[row][column / V].v[column % V], beta);
+                      (int64_t(blockIdx.y) * LANES * WIDTH + column) * out.col_stride;
+        store(to, alpha, tile[row][column / WIDTH].v[column % WIDTH], beta);
     }
 }
 

@@ -142,7 +142,7 @@ __device__ __forceinline__ void join_parts(const LongRow *long_rows, const Slice
 }
 
 // Barrier of the grid. f, which does not depend on the barrier, runs between arrival and wait.
-template <class F> __device__ __forceinline__ void meet(Shared *shared, F f) {
+template <class Function> __device__ __forceinline__ void meet(Shared *shared, Function f) {
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
