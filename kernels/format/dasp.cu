@@ -150,13 +150,13 @@ __device__ inline void order_rows(const uint32_t *sorted, const Order &order, in
     }
 }
 
-// For each 32 places of `order`: the first row if the rows are consecutive, otherwise −1. One warp
-// per 32 places.
-__device__ inline void find_runs(const int32_t *order, int64_t places, int32_t *runs) {
+// For each 32 ordered of `order`: the first row if the rows are consecutive, otherwise −1. One warp
+// per 32 ordered.
+__device__ inline void find_runs(const int32_t *order, int64_t ordered, int32_t *runs) {
     const int lane = threadIdx.x % WARP;
-    for (int64_t i = first_warp(); i * WARP < places; i += warp_stride()) {
+    for (int64_t i = first_warp(); i * WARP < ordered; i += warp_stride()) {
         const int64_t at = i * WARP + lane;
-        const int32_t row = at < places ? order[at] : -1;
+        const int32_t row = at < ordered ? order[at] : -1;
         const int32_t first = __shfl_sync(ALL_LANES, row, 0);
         const bool follow = __all_sync(ALL_LANES, first >= 0 && row == first + lane);
         if (lane == 0)
@@ -281,8 +281,8 @@ GLOBAL dasp_order(const u32 *sorted, const __grid_constant__ Order order, int32_
     order_rows(sorted, order, out);
 }
 
-GLOBAL dasp_runs(const int32_t *order, int64_t places, int32_t *runs) {
-    find_runs(order, places, runs);
+GLOBAL dasp_runs(const int32_t *order, int64_t ordered, int32_t *runs) {
+    find_runs(order, ordered, runs);
 }
 
 #define KERNEL_map_long(name, O, M)                                                                \

@@ -177,7 +177,7 @@ __device__ __forceinline__ void write_chunk(const Chunk &chunk, int count, int64
 }
 
 // Position of an entry among those of the chunk.
-__device__ __forceinline__ unsigned place_of(const Chunk &chunk, int q, int row, int column) {
+__device__ __forceinline__ unsigned index_of(const Chunk &chunk, int q, int row, int column) {
     const int before = (chunk.row_ptr[q * (SIDE / 4) + row / 4] >> (8 * (row & 3))) & 0xff;
     return chunk.starts[q] + before + __popc(mask_of(chunk, q, row) & ((1u << column) - 1));
 }
@@ -202,7 +202,7 @@ __device__ __forceinline__ void write_repeated(const Factor &m, const Value *val
         if (q < 0)
             continue;
         const int inner = static_cast<int>(column % SIDE);
-        const unsigned place = place_of(chunk, q, row, inner);
+        const unsigned place = index_of(chunk, q, row, inner);
         out.index[entry + place] = static_cast<uint8_t>(row << 4 | inner);
         to[place] = spgemm::plus(to[place], widen<Stored>(values[at]));
     }
@@ -253,7 +253,7 @@ __device__ __forceinline__ void fill(const Factor &m, const Value *values, int64
             write_chunk(chunk, range.count, tile, out);
             if (out.firsts == nullptr) {
                 const auto write = [&](int q, int row, int column, int64_t at) {
-                    const int64_t place = entry + place_of(chunk, q, row, column);
+                    const int64_t place = entry + index_of(chunk, q, row, column);
                     out.index[place] = static_cast<uint8_t>(row << 4 | column);
                     static_cast<Stored *>(out.values)[place] = widen<Stored>(values[at]);
                 };
@@ -310,12 +310,12 @@ extern "C" __global__ void __launch_bounds__(256)
         to[i] = from[tiles[i]];
 }
 
-// places[16 t + r] = number of entries of row r, in tile t's row of tiles, that come before the
-// tile; counts[16 i + r] = number of entries of that row of the matrix. One block of 256 threads
-// per row of tiles.
+// entries_before[16 t + r] = number of entries of row r, in tile t's row of tiles, that come before
+// the tile; counts[16 i + r] = number of entries of that row of the matrix. One block of 256
+// threads per row of tiles.
 extern "C" __global__ void __launch_bounds__(256)
-    tile_places(const int64_t *tile_rows, const uint16_t *masks, int64_t rows, uint32_t *places,
-                int64_t *counts) {
+    tile_entries_before(const int64_t *tile_rows, const uint16_t *masks, int64_t rows,
+                        uint32_t *entries_before, int64_t *counts) {
     __shared__ uint32_t sums[16][SIDE];
     const int row = threadIdx.x % SIDE, part = threadIdx.x / SIDE;
     const int64_t begin = tile_rows[blockIdx.x], end = tile_rows[blockIdx.x + 1];
@@ -330,7 +330,7 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int p = 0; p < part; ++p)
         before += sums[p][row];
     for (int64_t t = from; t < to; ++t) {
-        places[t * SIDE + row] = before;
+        entries_before[t * SIDE + row] = before;
         before += __popc(masks[t * SIDE + row]);
     }
     const int64_t number = SIDE * static_cast<int64_t>(blockIdx.x) + row;
@@ -371,12 +371,12 @@ extern "C" __global__ void __launch_bounds__(256)
 namespace {
 
 // Writes the entries of tiles as CSR, one warp per tile, at the positions that row_starts and
-// places give (`Output` of spgemm/tile.cu). The values go to an array of the user. Value: type of
-// the values, or an integer of the same size for a real type.
+// entries_before give (`Output` of spgemm/tile.cu). The values go to an array of the user. Value:
+// type of the values, or an integer of the same size for a real type.
 template <class Value>
 __device__ __forceinline__ void
 to_rows(const Tiles &a, const uint32_t *tile_rows, const uint8_t *index, const Value *values,
-        int64_t count, const int64_t *row_starts, const uint32_t *places, void *columns,
+        int64_t count, const int64_t *row_starts, const uint32_t *entries_before, void *columns,
         int64_t wide, int64_t base, Value *to_values) {
     const bool whole = is_whole(to_values);
     const int64_t warps = static_cast<int64_t>(gridDim.x) * (blockDim.x / 32);
@@ -386,8 +386,8 @@ to_rows(const Tiles &a, const uint32_t *tile_rows, const uint8_t *index, const V
 #pragma unroll 1
         for (int e = lane_id(); e < entries; e += 32) {
             const int where = index[start + e], row = where >> 4;
-            const int64_t to =
-                row_starts[SIDE * i + row] + places[t * SIDE + row] + e - a.row_ptr[t * SIDE + row];
+            const int64_t to = row_starts[SIDE * i + row] + entries_before[t * SIDE + row] + e -
+                               a.row_ptr[t * SIDE + row];
             const int64_t column = SIDE * j + (where & 15) + base;
             if (wide) {
                 static_cast<int64_t *>(columns)[to] = column;
@@ -409,10 +409,10 @@ to_rows(const Tiles &a, const uint32_t *tile_rows, const uint8_t *index, const V
 #define KERNEL_to_rows(name, value)                                                                \
     extern "C" __global__ void __launch_bounds__(256) name(                                        \
         Tiles a, const uint32_t *tile_rows, const uint8_t *index, const VALUE_##value *values,     \
-        int64_t count, const int64_t *row_starts, const uint32_t *places, void *columns,           \
+        int64_t count, const int64_t *row_starts, const uint32_t *entries_before, void *columns,   \
         int64_t wide, int64_t base, VALUE_##value *to_values) {                                    \
-        to_rows<VALUE_##value>(a, tile_rows, index, values, count, row_starts, places, columns,    \
-                               wide, base, to_values);                                             \
+        to_rows<VALUE_##value>(a, tile_rows, index, values, count, row_starts, entries_before,     \
+                               columns, wide, base, to_values);                                    \
     }
 KERNELS(to_rows, (), (tile_to_rows_f32, f32), (tile_to_rows_f64, f64), (tile_to_rows_c32, c32),
         (tile_to_rows_c64, c64))

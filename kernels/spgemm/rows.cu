@@ -64,7 +64,7 @@ struct SmallBins {
 // Returns the position of the thread's row among the block's rows of the same bin (−1: no bin),
 // which `mine` counts from zero. All threads of the warp call it: one lane counts for all lanes
 // with its bin, since atomics to one address are serialized.
-__device__ __forceinline__ unsigned place_in_bin(int bin, unsigned *mine) {
+__device__ __forceinline__ unsigned position_in_bin(int bin, unsigned *mine) {
     const unsigned peers = __match_any_sync(ALL, bin);
     unsigned place = 0;
     if (bin >= 0 && (peers & lanes_before()) == 0)
@@ -89,7 +89,7 @@ __device__ __forceinline__ void put_into_bin(const SmallBins &bins, int64_t row,
                 bin = i;
         }
     }
-    const unsigned place = place_in_bin(bin, mine);
+    const unsigned place = position_in_bin(bin, mine);
     __syncthreads();
     if (threadIdx.x < SMALL_BINS && mine[threadIdx.x] > 0) {
         start[threadIdx.x] = atomicAdd(bins.counts + threadIdx.x,
@@ -520,7 +520,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const int bin = row < rows ? bin_of(bins, statistics, offsets, row, own) : -1;
         if (own > 0)
             windows += own * statistics.cut.parts(statistics.factors(row));
-        const unsigned place = place_in_bin(bin, mine);
+        const unsigned place = position_in_bin(bin, mine);
         __syncthreads();
         if (threadIdx.x < ROW_BINS && mine[threadIdx.x] > 0) {
             const unsigned long long here = mine[threadIdx.x];
@@ -571,11 +571,11 @@ extern "C" __global__ void __launch_bounds__(256)
         atomicAdd(counts + columns[i], 1ull);
 }
 
-// places[c] += starts[c + 1] − starts[c]
+// next[c] += starts[c + 1] − starts[c]
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_advance(const int64_t *starts, int64_t cols, int64_t *places) {
+    spgemm_advance(const int64_t *starts, int64_t cols, int64_t *next) {
     for (int64_t c = first_item(); c < cols; c += grid_stride())
-        places[c] += starts[c + 1] - starts[c];
+        next[c] += starts[c + 1] - starts[c];
 }
 
 // The following kernels convert C to columns (CSC) from rows in the plan's memory: a stable sort of
@@ -620,17 +620,17 @@ __device__ __forceinline__ int64_t row_of(const int64_t *offsets, int64_t rows, 
 
 // Appends a batch of rows of C to its columns. Entry i of the sorted batch, in column keys[i], is
 // entry from[i] of those rows. starts[c] is the number of the batch's entries in columns before c,
-// and places[c] is the position at which C's column c continues. In `offsets`, the batch's entries
+// and next[c] is the position at which C's column c continues. In `offsets`, the batch's entries
 // are numbered from `before` on; rows are numbered from 0.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_transpose_part(const uint32_t *from, Ints keys, int64_t count, const int64_t *starts,
-                          const int64_t *places, const int64_t *offsets, int64_t rows,
-                          int64_t before, const uint32_t *values, int32_t words, void *out_rows,
-                          int64_t wide, int64_t base, uint32_t *out_values) {
+                          const int64_t *next, const int64_t *offsets, int64_t rows, int64_t before,
+                          const uint32_t *values, int32_t words, void *out_rows, int64_t wide,
+                          int64_t base, uint32_t *out_values) {
     for (int64_t i = first_item(); i < count; i += grid_stride()) {
         const int64_t position = from[i], column = keys[i];
         const int64_t row = row_of(offsets, rows, before + position);
-        const int64_t to = places[column] + (i - starts[column]);
+        const int64_t to = next[column] + (i - starts[column]);
         move_entry(position, to, row, values, words, out_rows, wide, base, out_values);
     }
 }

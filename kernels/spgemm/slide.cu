@@ -119,7 +119,7 @@ template <class T, class J> struct Memory {
     K *table, *sorted;
     // For each slot of the table the column's number in the row of C; for each product the number
     // of its column.
-    uint16_t *ranks, *places;
+    uint16_t *ranks, *slots;
 
     __device__ __forceinline__ Memory(int most, int bytes) {
         extern __shared__ __align__(16) unsigned char memory[];
@@ -130,7 +130,7 @@ template <class T, class J> struct Memory {
         table = reinterpret_cast<K *>(reinterpret_cast<unsigned char *>(sums) + bytes);
         sorted = table + 2 * most;
         ranks = reinterpret_cast<uint16_t *>(sorted + most);
-        places = ranks + 2 * most;
+        slots = ranks + 2 * most;
     }
 };
 
@@ -189,8 +189,8 @@ __device__ __forceinline__ int find_columns(const Factor &left, const Factor &ri
 
 // Looks up the column of each product of the slide's first row.
 template <class T, class J>
-__device__ __forceinline__ void find_places(const Factor &right, int factors, int size, int entries,
-                                            const Memory<T, J> &memory) {
+__device__ __forceinline__ void find_slots(const Factor &right, int factors, int size, int entries,
+                                           const Memory<T, J> &memory) {
     using K = Key<J>;
     int added = 0;
     for (int i = lane_id(); i < entries; i += 32) {
@@ -203,7 +203,7 @@ __device__ __forceinline__ void find_places(const Factor &right, int factors, in
         const Meeting of = memory.meetings[j];
         for (int i = lane_id(); i < of.length; i += 32) {
             const K key = static_cast<K>(columns[of.start + i] - right.base);
-            memory.places[of.first + i] = memory.ranks[insert(memory.table, size, key, added)];
+            memory.slots[of.first + i] = memory.ranks[insert(memory.table, size, key, added)];
         }
     }
     __syncwarp();
@@ -213,7 +213,7 @@ __device__ __forceinline__ void find_places(const Factor &right, int factors, in
 // number `inner`, where no row of `right` is longer than the team; HELD factors are in flight.
 // Teams without a row only keep step.
 template <class A, class B, class T>
-__device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_t *places,
+__device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_t *slots,
                                           const A *factors, int count, const B *right_values,
                                           bool has_row, int row, int inner, T *sums) {
     for (int j = 0; j < count; j += HELD) {
@@ -227,7 +227,7 @@ __device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_
                 const Meeting of = meetings[j + h];
                 if (inner < of.length) {
                     const int64_t from = of.start + static_cast<int64_t>(row) * of.length;
-                    at[h] = places[of.first + inner];
+                    at[h] = slots[of.first + inner];
                     factor[h] = factors[j + h];
                     values[h] = right_values[from + inner];
                 }
@@ -245,7 +245,7 @@ __device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_
 
 // Like add_short, for rows of `right` of any length and teams of `lanes` lanes.
 template <class A, class B, class T>
-__device__ __forceinline__ void add_long(const Meeting *meetings, const uint16_t *places,
+__device__ __forceinline__ void add_long(const Meeting *meetings, const uint16_t *slots,
                                          const A *factors, int count, const B *right_values,
                                          bool has_row, int row, int inner, int lanes, T *sums) {
     for (int j = 0; j < count; ++j) {
@@ -254,7 +254,7 @@ __device__ __forceinline__ void add_long(const Meeting *meetings, const uint16_t
             const T factor = widen<T>(factors[j]);
             const B *own = right_values + of.start + static_cast<int64_t>(row) * of.length;
             for (int i = inner; i < of.length; i += lanes) {
-                T *sum = sums + places[of.first + i];
+                T *sum = sums + slots[of.first + i];
                 *sum = plus(*sum, times(factor, widen<T>(own[i])));
             }
         }
@@ -292,7 +292,7 @@ multiply_slide(const Factor &left, const Factor &right, const A *left_values, co
     const int found = find_columns(left, right, begin, end, most, out, place, entries, memory);
     if (found != entries || products > PRODUCTS)
         return;
-    find_places(right, factors, size, entries, memory);
+    find_slots(right, factors, size, entries, memory);
 
     // Lanes per row: as many as the longest row of `right` has entries, and more if the sums of so
     // many rows at a time would not fit.
@@ -310,10 +310,10 @@ multiply_slide(const Factor &left, const Factor &right, const A *left_values, co
         const A *own = left_values + begin + static_cast<int64_t>(ahead) * factors;
         T *sums = memory.sums + mine * entries;
         if (longest <= lanes) {
-            add_short(memory.meetings, memory.places, own, factors, right_values, has_row, ahead,
+            add_short(memory.meetings, memory.slots, own, factors, right_values, has_row, ahead,
                       inner, sums);
         } else {
-            add_long(memory.meetings, memory.places, own, factors, right_values, has_row, ahead,
+            add_long(memory.meetings, memory.slots, own, factors, right_values, has_row, ahead,
                      inner, lanes, sums);
         }
         const int64_t target = place + static_cast<int64_t>(first) * entries;

@@ -273,12 +273,13 @@ extern "C" __global__ void __launch_bounds__(256)
 
 namespace {
 
-// Destination of C's entries: CSR, at the positions that row_starts and places give, or tiles.
+// Destination of C's entries: CSR, at the positions that row_starts and entries_before give, or
+// tiles.
 struct Output {
     // With tiles: first entry of each tile.
     const int64_t *row_starts;
     // NULL with tiles.
-    const uint32_t *places;
+    const uint32_t *entries_before;
     // With tiles: row and column of each entry in its tile.
     void *columns;
     void *values;
@@ -287,15 +288,15 @@ struct Output {
 
     // Returns the destination of a row's entries in a tile minus their position in the tile.
     __device__ __forceinline__ int64_t shift(int64_t tile, int64_t i, int row, int place) const {
-        if (places == nullptr)
+        if (entries_before == nullptr)
             return row_starts[tile];
-        return row_starts[SIDE * i + row] + places[tile * SIDE + row] - place;
+        return row_starts[SIDE * i + row] + entries_before[tile * SIDE + row] - place;
     }
 
     // Writes the column of an entry in tile column `j`; `where` is row << 4 | column in the tile.
     __device__ __forceinline__ void place(int64_t to, int64_t j, int where) const {
         const int64_t column = SIDE * j + (where & 15) + base;
-        if (places == nullptr) {
+        if (entries_before == nullptr) {
             static_cast<uint8_t *>(columns)[to] = static_cast<uint8_t>(where);
         } else {
             spgemm::put_int(columns, to, column, wide);
@@ -433,12 +434,12 @@ __device__ __forceinline__ void mma(double (&c)[4], double a0, double a1, double
 
 // For a row of a tile in one word: position of the entry in a column, whether there is one, and its
 // value or 0.
-__device__ __forceinline__ int place_of(unsigned row, int column) {
+__device__ __forceinline__ int slot_of(unsigned row, int column) {
     return static_cast<int>(row >> 16) + __popc(row & ((1u << column) - 1));
 }
 __device__ __forceinline__ bool has(unsigned row, int column) { return row >> column & 1; }
 __device__ __forceinline__ double entry(const double *values, unsigned row, int column) {
-    const double value = values[place_of(row, column)];
+    const double value = values[slot_of(row, column)];
     return has(row, column) ? value : 0.0;
 }
 
@@ -482,7 +483,7 @@ struct MatrixSums {
                 const unsigned mine = s / 2 % 2 ? low : high;
                 if (has(mine, k) && has(row, column)) {
                     double &sum = sums[s / 4][s % 4];
-                    sum = tarsia::fma(left[place_of(mine, k)], right[place_of(row, column)], sum);
+                    sum = tarsia::fma(left[slot_of(mine, k)], right[slot_of(row, column)], sum);
                 }
             }
         }
@@ -567,7 +568,7 @@ multiply_mma(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_v
         const int column = sums.column_of(s), at = sums.row_of(s);
         const unsigned mine = rows[at];
         if (has(mine, column)) {
-            const int place = place_of(mine, column);
+            const int place = slot_of(mine, column);
             left[place] = sums.sums[s / 4][s % 4];
             index[place] = static_cast<uint8_t>(at << 4 | column);
         }

@@ -37,11 +37,11 @@ template <> struct PackOf<16, double> { using Type = double2; };
 // Position of a block of threads in C. `tiles` tiles of columns of C of one item are neighbours in
 // the grid's x, so that they read A and rows of B at about the same time; further groups of such
 // tiles follow in y.
-struct Place {
+struct Position {
     int64_t item, tile;
 
-    // A Place that is made again after a loop is computed again, and takes no registers in it.
-    __device__ __forceinline__ explicit Place(int32_t tiles) {
+    // A Position that is made again after a loop is computed again, and takes no registers in it.
+    __device__ __forceinline__ explicit Position(int32_t tiles) {
         const uint2 block = block_again();
         item = block.x / uint32_t(tiles);
         tile = int64_t(block.y) * tiles + block.x % uint32_t(tiles);

@@ -320,7 +320,7 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     using Sizes = Form<COLUMNS>;
     extern __shared__ __align__(128) char staging[];
     const int lane = threadIdx.x, g = lane / 4, t = lane % 4;
-    const Place place(tiles);
+    const Position place(tiles);
     const int64_t n0 = place.tile * COLUMNS;
     if (n0 >= d.n)
         return;

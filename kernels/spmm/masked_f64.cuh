@@ -256,7 +256,7 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
     uint32_t first, end;
     int64_t left;
     {
-        const Place place(tiles);
+        const Position place(tiles);
         left = d.n - place.tile * COLUMNS;
         if (left <= 0)
             return;
@@ -289,7 +289,7 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
         add_stage<Value, Sizes>(sums, base + now, own_rows + now, begin, group);
     }
 
-    const Place place(tiles);
+    const Position place(tiles);
     const Item item = item_of(m, place.item);
     if (!has_whole_sums<Sizes::THREADS, PARTS_AT_ONCE<Sizes::SUMS>>(m, j, item, place.tile, sums,
                                                                     thread))

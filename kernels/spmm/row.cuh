@@ -403,7 +403,7 @@ struct WideRows {
         const int shortest = __reduce_min_sync(ALL_LANES, total);
         // Mask of the first NOW lanes of each group.
         constexpr unsigned LANES = LANES < 32 ? (1u << (LANES % 32)) - 1 : ALL_LANES;
-        constexpr unsigned PLACES = ALL_LANES / LANES * ((1u << NOW) - 1);
+        constexpr unsigned POSITIONS = ALL_LANES / LANES * ((1u << NOW) - 1);
         fetch(0);
         __syncwarp();
         place(0);
@@ -421,7 +421,7 @@ struct WideRows {
 // Not unrolled, since the compiler would then hold all rows of B of a turn at a time.
 #pragma unroll 1
             for (int at = 0; at < LANES && first + at < longest; at += NOW) {
-                if (first + at + NOW <= shortest && (ended & PLACES << at) == 0) {
+                if (first + at + NOW <= shortest && (ended & POSITIONS << at) == 0) {
                     add_entries<true>(0, at, NOW, ended);
                 } else {
                     add_entries<false>(first / LANES & 1, at, total - first - at, ended);

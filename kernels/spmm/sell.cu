@@ -95,7 +95,7 @@ __device__ __forceinline__ void add_product(Sums<Acc, ELEMENTS> &sum, A value,
 }
 
 // Position of a lane in its group, warp and slice.
-struct Place {
+struct LanePosition {
     // Number of lanes of a group, and rank of this one.
     int group, rank;
     // Number of groups of the warp, number of this one in the warp, and its lane in the slice.
@@ -144,7 +144,7 @@ __device__ __forceinline__ void put(const Dense<X, Y> &d, int64_t row, int64_t c
 // the row's other blocks, which begin with block `first`.
 template <class X, class Y, class Acc, int ELEMENTS, int ITEM_ROWS>
 __device__ __forceinline__ void
-join_parts(const Dense<X, Y> &d, const Join<Acc> &j, const SliceHead &head, const Place &at,
+join_parts(const Dense<X, Y> &d, const Join<Acc> &j, const SliceHead &head, const LanePosition &at,
            bool is_some, int64_t col, Sums<Acc, ELEMENTS> &sums,
            Shared<Acc, ELEMENTS, ITEM_ROWS> &shared, Acc alpha, Acc beta) {
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -221,7 +221,7 @@ constexpr int UNDER_WAY = ITEM_ROWS == 1 && sizeof(Acc) == 8 ? 2 : 1;
 template <int ITEM_ROWS, int IN_FLIGHT, class A, class X, class Y, class Acc, int ELEMENTS,
           int MOST_ITEM_ROWS>
 __device__ __forceinline__ void sum_items(const Sell<A> &a, const SliceHead &head,
-                                          const Dense<X, Y> &d, int64_t col, const Place &at,
+                                          const Dense<X, Y> &d, int64_t col, const LanePosition &at,
                                           LaneItem &item, Sums<Acc, ELEMENTS> (&sums)[ITEM_ROWS],
                                           Shared<Acc, ELEMENTS, MOST_ITEM_ROWS> &shared) {
 #pragma unroll
@@ -323,7 +323,7 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const Dense<X, Y> &d, Sca
     }
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int group = 1 << d.group_log2;
-    Place at;
+    LanePosition at;
     at.group = group;
     at.rank = lane & (group - 1);
     at.groups = WARP >> d.group_log2;

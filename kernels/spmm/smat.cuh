@@ -334,13 +334,13 @@ template <class T, class Y, int WIDTH, int COLUMNS, bool BY_COLUMNS> struct Stag
                                                                : ELEMENTS));
         }
     }
-    __device__ __forceinline__ void issue(int stage, int place) const {
+    __device__ __forceinline__ void issue(int stage, int buffer) const {
         if (stage < count) {
             const int lane = threadIdx.x & 31;
 #pragma unroll
             for (int i = 0; i < Layout::COPIES; ++i) {
                 const int r = line + i * Layout::STEP;
-                const uint32_t to = b_at + place * Layout::B_BYTES + r * Layout::LINE +
+                const uint32_t to = b_at + buffer * Layout::B_BYTES + r * Layout::LINE +
                                     (chunk ^ Layout::swizzle(r)) * 16;
                 if constexpr (BY_COLUMNS) {
                     copy_column(r, to);
@@ -354,7 +354,7 @@ template <class T, class Y, int WIDTH, int COLUMNS, bool BY_COLUMNS> struct Stag
             const char *values = static_cast<const char *>(m.values) + int64_t(block) * BYTES;
 #pragma unroll
             for (int i = 0; i < Layout::A_BYTES; i += 512)
-                copy16(a_at + place * Layout::A_BYTES + i + lane * 16, values + i + lane * 16,
+                copy16(a_at + buffer * Layout::A_BYTES + i + lane * 16, values + i + lane * 16,
                        i + lane * 16 < there ? 16 : 0);
         }
         close_copies();
@@ -484,17 +484,17 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
         stages.issue(s, s);
         stages.fetch(s + 1);
     }
-    int place = 0, free_place = STAGES - 1;
+    int buffer = 0, free_buffer = STAGES - 1;
 #pragma unroll 1
     for (int s = 0; s < stages.count; ++s) {
         wait_copies<STAGES - 2>();
         __syncwarp();
-        stages.issue(s + STAGES - 1, free_place);
+        stages.issue(s + STAGES - 1, free_buffer);
         stages.fetch(s + STAGES);
-        const uint32_t b = b_at + place * Layout::B_BYTES;
-        const char *const a = own + STAGES * Layout::B_BYTES + place * Layout::A_BYTES;
-        free_place = place;
-        place = place + 1 == STAGES ? 0 : place + 1;
+        const uint32_t b = b_at + buffer * Layout::B_BYTES;
+        const char *const a = own + STAGES * Layout::B_BYTES + buffer * Layout::A_BYTES;
+        free_buffer = buffer;
+        buffer = buffer + 1 == STAGES ? 0 : buffer + 1;
         if constexpr (sizeof(T) == 2) {
             multiply_halves<T, WIDTH, COLUMNS, BY_COLUMNS>(sums, b, a);
         } else {

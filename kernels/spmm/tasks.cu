@@ -50,8 +50,8 @@ using Scan = cub::BlockScan<int, WINDOW>;
 // Without `fill`, counts a window's `own` elements of a list; with `fill`, returns the position of
 // the first of this thread's, from the exclusive sums over all counts. Called by all threads.
 template <bool fill>
-__device__ __forceinline__ int64_t place_of(const Lists &lists, Scan::TempStorage &storage,
-                                            int list, int own) {
+__device__ __forceinline__ int64_t position_of(const Lists &lists, Scan::TempStorage &storage,
+                                               int list, int own) {
     int rank, count;
     __syncthreads();
     Scan(storage).ExclusiveSum(own, rank, count);
@@ -69,7 +69,7 @@ template <bool fill>
 __device__ __forceinline__ void make_single_runs(const Offsets &offsets, int64_t base,
                                                  const Lists &lists, Scan::TempStorage &scan,
                                                  bool is_short, int64_t length) {
-    const int64_t rank = place_of<fill>(lists, scan, RUNS, is_short);
+    const int64_t rank = position_of<fill>(lists, scan, RUNS, is_short);
     if constexpr (fill) {
         using Sort = cub::BlockRadixSort<uint16_t, WINDOW, 1, int32_t>;
         __shared__ typename Sort::TempStorage sort;
@@ -111,7 +111,7 @@ __device__ __forceinline__ void make_packed_runs(const Lists &lists, Scan::TempS
         numbers[WINDOW] = -1;
     __syncthreads();
     const bool begins = is_short && (here == 0 || numbers[here - 1] != number);
-    const int64_t place = place_of<fill>(lists, scan, RUNS, begins);
+    const int64_t place = position_of<fill>(lists, scan, RUNS, begins);
     if constexpr (fill) {
         if (begins) {
             int its_rows = 0, total = 0;
@@ -141,12 +141,12 @@ __device__ __forceinline__ void make_tasks(const Offsets &offsets, int64_t base,
     const int count = is_cut ? int((length + limits.part - 1) / limits.part) : 0;
     const bool is_warps = length > limits.alone && !is_cut,
                is_pairs = is_warps && length <= limits.pairs;
-    const int64_t of_warp = place_of<fill>(lists, scan, WARPS, is_warps && !is_pairs);
-    const int64_t of_pairs = place_of<fill>(lists, scan, PAIRS, is_pairs);
-    const int64_t first = place_of<fill>(lists, scan, PARTS, count);
-    const int64_t slot = place_of<fill>(lists, scan, SLOTS, count > 1 ? count : 0);
+    const int64_t of_warp = position_of<fill>(lists, scan, WARPS, is_warps && !is_pairs);
+    const int64_t of_pairs = position_of<fill>(lists, scan, PAIRS, is_pairs);
+    const int64_t first = position_of<fill>(lists, scan, PARTS, count);
+    const int64_t slot = position_of<fill>(lists, scan, SLOTS, count > 1 ? count : 0);
     const int64_t counter =
-        place_of<fill>(lists, scan, COUNTERS, count > 1 ? counters_of(count) : 0);
+        position_of<fill>(lists, scan, COUNTERS, count > 1 ? counters_of(count) : 0);
     if constexpr (fill) {
         if (is_warps) {
             const int64_t others =

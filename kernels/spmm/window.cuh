@@ -457,8 +457,8 @@ struct Stages {
         return (words[0] & 15) | (words[1] & 15) << Sizes::GROUPS;
     }
     // Copies rows of B. checked: they may be padding, or not readable in packs.
-    template <bool checked> __device__ __forceinline__ void copy_rows(int place) const {
-        const uint32_t to = own_b + place * Sizes::B_BYTES;
+    template <bool checked> __device__ __forceinline__ void copy_rows(int buffer) const {
+        const uint32_t to = own_b + buffer * Sizes::B_BYTES;
 #pragma unroll
         for (int i = 0; i < Sizes::COPIES; ++i) {
             const uint32_t k = __shfl_sync(ALL_LANES, column, row0 + i * Sizes::STEP);
@@ -478,7 +478,7 @@ struct Stages {
         }
     }
     // Copies the tiles of A.
-    __device__ __forceinline__ void copy_tiles(int stage, int place) const {
+    __device__ __forceinline__ void copy_tiles(int stage, int buffer) const {
         const int thread = threadIdx.x;
         const uint32_t block = first + 2 * stage;
         int64_t tile = block;
@@ -491,18 +491,18 @@ struct Stages {
 #pragma unroll
         for (int i = 0; i < Sizes::A_BYTES; i += Sizes::THREADS * 16) {
             if (i + thread * 16 < tiles * 512)
-                copy16(a_at + place * Sizes::A_BYTES + i + thread * 16, values + i + thread * 16);
+                copy16(a_at + buffer * Sizes::A_BYTES + i + thread * 16, values + i + thread * 16);
         }
     }
-    __device__ __forceinline__ void issue(int stage, int place) const {
+    __device__ __forceinline__ void issue(int stage, int buffer) const {
         if (stage < count) {
             // Only a window's last block can be padded.
             if (fast && stage + 1 < count) {
-                copy_rows<false>(place);
+                copy_rows<false>(buffer);
             } else {
-                copy_rows<true>(place);
+                copy_rows<true>(buffer);
             }
-            copy_tiles(stage, place);
+            copy_tiles(stage, buffer);
         }
         close_copies();
     }
@@ -652,7 +652,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
     const int k_row = lane % 16, k_side = lane / 16;
     const uint32_t own_rows =
         stages.b_at + k_row * Sizes::ROW + side * (Sizes::OWN * 2) + (k_side ^ (k_row & 7)) * 16;
-    int place = 0, free_place = STAGES - 1;
+    int buffer = 0, free_buffer = STAGES - 1;
     for (int s = 0; s < stages.count; ++s) {
         wait_copies<STAGES - 2>();
         __syncthreads();
@@ -666,15 +666,15 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
                 masks[i] = masks[i + 1];
             masks[STAGES - 2] = stages.mask(s + STAGES - 1);
         }
-        stages.issue(s + STAGES - 1, STAGES == 2 ? place ^ 1 : free_place);
+        stages.issue(s + STAGES - 1, STAGES == 2 ? buffer ^ 1 : free_buffer);
         stages.fetch(s + STAGES);
-        const uint32_t b = own_rows + place * Sizes::B_BYTES;
-        const uint32_t a = stages.a_at + place * Sizes::A_BYTES + lane * 16;
+        const uint32_t b = own_rows + buffer * Sizes::B_BYTES;
+        const uint32_t a = stages.a_at + buffer * Sizes::A_BYTES + lane * 16;
         if constexpr (STAGES == 2) {
-            place ^= 1;
+            buffer ^= 1;
         } else {
-            free_place = place;
-            place = place + 1 == STAGES ? 0 : place + 1;
+            free_buffer = buffer;
+            buffer = buffer + 1 == STAGES ? 0 : buffer + 1;
         }
         add_stage<T, Sizes, OF_WARP>(sums, b, a, mask, group0);
     }

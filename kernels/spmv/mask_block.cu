@@ -157,15 +157,15 @@ template <int ROWS, bool IS_WIDE, class A, class X> struct Steps {
             const int from = first + u * BLOCKS + rank;
             const uint32_t its_mask = __shfl_sync(~0u, mask, from);
             const uint32_t its_word = __shfl_sync(~0u, word, from);
-            uint32_t its_column = its_word, its_place;
+            uint32_t its_column = its_word, its_position;
             if constexpr (IS_WIDE) {
-                its_place = __shfl_sync(~0u, place, from);
+                its_position = __shfl_sync(~0u, place, from);
             } else {
-                its_place = its_word & ((1u << COLUMN_SHIFT) - 1);
+                its_position = its_word & ((1u << COLUMN_SHIFT) - 1);
                 its_column >>= COLUMN_SHIFT;
             }
             bits[u] = its_mask >> row * BLOCK_COLUMNS & 0xf;
-            at[u] = before + (its_place + __popc(its_mask & below)) * SIZE;
+            at[u] = before + (its_position + __popc(its_mask & below)) * SIZE;
             load_x<IS_VECTOR>(factor[u], x + int64_t(its_column) * BLOCK_COLUMNS,
                               its_column < vectors, bits[u]);
         }
