@@ -8,8 +8,9 @@
 // host's, since each product and each sum is rounded by itself, without fusing.
 //
 // Exceptions:
-// - Rows that are cut along k (wide.cu, map.cu): the products of each part are added in that order,
-//   then the sums of the parts in theirs. The parts are the same on all devices; the host has none.
+// - Rows that are cut along k (dense_windows.cu, map.cu): the products of each part are added in
+//   that order, then the sums of the parts in theirs. The parts are the same on all devices; the
+//   host has none.
 // - Wide rows where both factors are nearly dense (dense.cu): matrix units or FMAs add. Whether
 //   they do depends on the device, too.
 // - Whether there is room for either of these depends on the memory that is free.

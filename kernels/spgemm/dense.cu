@@ -1,7 +1,8 @@
 // Wide rows of C where both factors are nearly dense: panels of the factors are expanded to dense
 // matrices and multiplied by the kernels of spmm/dense.cuh; the results at the entries of C, which
-// the masks of spgemm/wide.cu give, become its values. A zero that is not stored times an infinity
-// or NaN would give NaN, so results that are not finite are computed again from the stored entries.
+// the masks of spgemm/dense_windows.cu give, become its values. A zero that is not stored times an
+// infinity or NaN would give NaN, so results that are not finite are computed again from the stored
+// entries.
 #include "spgemm/common.cuh"
 #include "spgemm/tasks.cuh"
 

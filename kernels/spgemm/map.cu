@@ -5,8 +5,8 @@
 // two threads add to one sum, nothing is searched, and loads are balanced across lanes however
 // different the lists' lengths are. The map is worth its memory where entries have few products.
 //
-// Rows of the left factor that kernels/spgemm/wide.cu cuts into parts have one sum per part here,
-// too, so that results have the same bits.
+// Rows of the left factor that kernels/spgemm/dense_windows.cu cuts into parts have one sum per
+// part here, too, so that results have the same bits.
 //
 // ends[i] is the end of the list of entry i, which is the begin of that of entry i + 1.
 #include "spgemm/common.cuh"

@@ -180,19 +180,19 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // Computes lows[i] and spans[i]: the columns of row i of the product are in [low, low + span), for
-// rows that have at least `least` products and are in no slide (`slides` may be NULL); for others,
-// spans[i] = 0. Columns of `right` ascend. `lanes` threads per row, as above. If gridDim.y > 1,
-// lows must be large and spans −1 before, and spans[i] becomes the last column.
+// rows that have at least `least` products and are in no shifted run (`shifted_runs` may be NULL);
+// for others, spans[i] = 0. Columns of `right` ascend. `lanes` threads per row, as above. If
+// gridDim.y > 1, lows must be large and spans −1 before, and spans[i] becomes the last column.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_extents(Factor left, Factor right, int64_t rows, int32_t lanes, const int64_t *products,
-                   int64_t least, const uint8_t *slides, int64_t *lows, int64_t *spans) {
+                   int64_t least, const uint8_t *shifted_runs, int64_t *lows, int64_t *spans) {
     const int64_t rows_a_block = blockDim.x / lanes;
     const int inner = threadIdx.x % lanes;
     for (int64_t first = blockIdx.x * rows_a_block; first < rows;
          first += gridDim.x * rows_a_block) {
         const int64_t row = first + threadIdx.x / lanes;
-        const bool wanted =
-            row < rows && products[row] >= least && (slides == nullptr || slides[row] == 1);
+        const bool wanted = row < rows && products[row] >= least &&
+                            (shifted_runs == nullptr || shifted_runs[row] == 1);
         int64_t begin = wanted ? left.start(row) : 0;
         int64_t end = wanted ? left.start(row + 1) : 0;
         take_slice(begin, end);
@@ -283,9 +283,11 @@ namespace {
 //   `alone_work` products, go to the first of `groups` bins whose limit holds them. The limit is
 //   for their range of columns in the symbolic phase (`value` = 0), and for their bytes of shared
 //   memory if the entries, of `value` bytes, are known. Only the first row of a group is listed.
-// - SHIFTED_PATTERN: in the symbolic phase, the first row of a slide goes by the rules below and
-//   stands for all its rows. If entries are known, the first row goes to the first of `slides` bins
-//   whose limit holds the entries of one row; if none does, each row goes by the rules below.
+// - SHIFTED_PATTERN: in the symbolic phase, the first row of a shifted run goes by the rules below
+// and
+//   stands for all its rows. If entries are known, the first row goes to the first of
+//   `shifted_runs` bins whose limit holds the entries of one row; if none does, each row goes by
+//   the rules below.
 // - SCALED_ROW: rows of `left` with one entry are in none of these bins; if entries are known, they
 //   go to the last two bins, long ones to the last.
 // - Of the rest, rows of up to `few` products go by size to the first of `count` bins of TABLE
@@ -302,8 +304,8 @@ struct Bins {
     int64_t groups;
     int64_t value;
     int64_t tiny;
-    int64_t slide_limits[5];
-    int64_t slides;
+    int64_t shifted_run_limits[5];
+    int64_t shifted_runs;
     int64_t block_limits[2];
     int64_t blocks;
 };
@@ -313,17 +315,17 @@ struct Bins {
 // (src/select/spgemm/row_structures.rs has the same constant.)
 constexpr int64_t ALONE_SHARE = 4096;
 
-// Properties of rows besides their products. `spans` may be NULL; so may `groups` and `slides`, if
-// each row is by itself. `left` holds the offsets of the left factor if rows with one entry are
-// handled apart. A warp takes a row by itself if it has up to `alone_work` products or, if `totals`
-// is not NULL, up to its share of the total there. (`RowStatistics` in
+// Properties of rows besides their products. `spans` may be NULL; so may `groups` and
+// `shifted_runs`, if each row is by itself. `left` holds the offsets of the left factor if rows
+// with one entry are handled apart. A warp takes a row by itself if it has up to `alone_work`
+// products or, if `totals` is not NULL, up to its share of the total there. (`RowStatistics` in
 // src/backend/cuda/spgemm/bins.rs.)
 struct RowStatistics {
     const int64_t *products;
     const int64_t *lows;
     const int64_t *spans;
     const uint8_t *groups;
-    const uint8_t *slides;
+    const uint8_t *shifted_runs;
     int64_t group_work;
     int64_t alone_work;
     const unsigned long long *totals;
@@ -354,11 +356,11 @@ struct RowStatistics {
     __device__ __forceinline__ bool is_scaled_row(int64_t row) const { return factors(row) == 1; }
 
     __device__ __forceinline__ bool has_shifted_pattern(int64_t row) const {
-        return slides != nullptr && slides[row] != 1;
+        return shifted_runs != nullptr && shifted_runs[row] != 1;
     }
 };
 
-// Same constants as in kernels/spgemm/group.cu and wide.cu.
+// Same constants as in kernels/spgemm/same_pattern.cu and dense_windows.cu.
 constexpr int GROUP_ROWS = 3;
 constexpr int64_t GROUP_SPAN = 65536, DENSE_WINDOW = 1024;
 // Largest number of columns in a group's range for each product of its rows: a word of the bitmap,
@@ -377,7 +379,7 @@ constexpr int64_t BLOCK_WORK = 4;
 // that search a window find nothing.
 constexpr int64_t DENSE_ALWAYS = 16, DENSE_RANGE = 4;
 // Number of entries of a row with one factor up to which a warp takes 32 such rows, as in
-// kernels/spgemm/single.cu.
+// kernels/spgemm/scaled_row.cu.
 constexpr int64_t SCALED_SHORT = 64;
 
 // Returns the number of windows of a wide row, 0 for other rows.
@@ -397,7 +399,7 @@ __device__ __forceinline__ int64_t dense_windows(const RowStatistics &statistics
 }
 
 // Returns the bin of a row, or −1 if the row has no products, if the first row of its group or
-// slide stands for it, or if its number of entries is known without counting.
+// shifted run stands for it, or if its number of entries is known without counting.
 __device__ __forceinline__ int bin_of(const Bins &bins, const RowStatistics &statistics,
                                       const int64_t *offsets, int64_t row, int64_t windows) {
     const int64_t work = statistics.products[row];
@@ -410,17 +412,17 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const RowStatistics &sta
     if (windows > 0)
         return DENSE_WINDOWS;
     const int64_t entries = offsets != nullptr ? offsets[row + 1] - offsets[row] : work;
-    const bool slides = statistics.has_shifted_pattern(row);
-    if (slides && offsets == nullptr && statistics.slides[row] == 0)
+    const bool shifted_runs = statistics.has_shifted_pattern(row);
+    if (shifted_runs && offsets == nullptr && statistics.shifted_runs[row] == 0)
         return -1;
-    if (slides && offsets != nullptr) {
+    if (shifted_runs && offsets != nullptr) {
 #pragma unroll
         for (int bin = 0; bin < 5; ++bin) {
-            if (bin < bins.slides && entries <= bins.slide_limits[bin])
-                return statistics.slides[row] != 0 ? SHIFTED_PATTERN + bin : -1;
+            if (bin < bins.shifted_runs && entries <= bins.shifted_run_limits[bin])
+                return statistics.shifted_runs[row] != 0 ? SHIFTED_PATTERN + bin : -1;
         }
     }
-    const int64_t span = statistics.spans != nullptr && !slides ? statistics.spans[row] : 0;
+    const int64_t span = statistics.spans != nullptr && !shifted_runs ? statistics.spans[row] : 0;
     if (span > 0 && span <= GROUP_SPAN && work <= statistics.group_work) {
         int64_t first = row;
         int rows = 1;

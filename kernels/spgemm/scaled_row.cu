@@ -103,7 +103,7 @@ __device__ __forceinline__ void copy_long(const Copy<A, B, T, J> &copy, const ui
 // counts[row] = number of products of the row if its row of `left` has one entry, else zero;
 // counts[rows] = 0.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_single_counts(Factor left, const int64_t *products, int64_t rows, int64_t *counts) {
+    spgemm_scaled_row_counts(Factor left, const int64_t *products, int64_t rows, int64_t *counts) {
     const int64_t row = first_item();
     if (row < rows)
         counts[row] = left.start(row + 1) - left.start(row) == 1 ? products[row] : 0;
@@ -127,10 +127,12 @@ extern "C" __global__ void __launch_bounds__(256)
         }                                                                                          \
         end_after_previous();                                                                      \
     }
-KERNELS(multiply, (), (spgemm_single_multiply_f64_32, f64, 32),
-        (spgemm_single_multiply_f32_32, f32, 32), (spgemm_single_multiply_f16f32_32, f16f32, 32),
-        (spgemm_single_multiply_bf16f32_32, bf16f32, 32), (spgemm_single_multiply_c32_32, c32, 32),
-        (spgemm_single_multiply_c64_32, c64, 32), (spgemm_single_multiply_f64_64, f64, 64),
-        (spgemm_single_multiply_f32_64, f32, 64), (spgemm_single_multiply_f16f32_64, f16f32, 64),
-        (spgemm_single_multiply_bf16f32_64, bf16f32, 64), (spgemm_single_multiply_c32_64, c32, 64),
-        (spgemm_single_multiply_c64_64, c64, 64))
+KERNELS(multiply, (), (spgemm_scaled_row_multiply_f64_32, f64, 32),
+        (spgemm_scaled_row_multiply_f32_32, f32, 32),
+        (spgemm_scaled_row_multiply_f16f32_32, f16f32, 32),
+        (spgemm_scaled_row_multiply_bf16f32_32, bf16f32, 32),
+        (spgemm_scaled_row_multiply_c32_32, c32, 32), (spgemm_scaled_row_multiply_c64_32, c64, 32),
+        (spgemm_scaled_row_multiply_f64_64, f64, 64), (spgemm_scaled_row_multiply_f32_64, f32, 64),
+        (spgemm_scaled_row_multiply_f16f32_64, f16f32, 64),
+        (spgemm_scaled_row_multiply_bf16f32_64, bf16f32, 64),
+        (spgemm_scaled_row_multiply_c32_64, c32, 64), (spgemm_scaled_row_multiply_c64_64, c64, 64))

@@ -548,7 +548,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         }                                                                                          \
         end_after_previous();                                                                      \
     }
-KERNELS(count, (), (spgemm_window_count_32, 32), (spgemm_window_count_64, 64))
+KERNELS(count, (), (spgemm_bitmap_count_32, 32), (spgemm_bitmap_count_64, 64))
 
 #define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
@@ -561,10 +561,10 @@ KERNELS(count, (), (spgemm_window_count_32, 32), (spgemm_window_count_64, 64))
                                  bits, room, dense, out);                                          \
         end_after_previous();                                                                      \
     }
-KERNELS(multiply, (), (spgemm_window_multiply_f64_32, f64, 32),
-        (spgemm_window_multiply_f32_32, f32, 32), (spgemm_window_multiply_f16f32_32, f16f32, 32),
-        (spgemm_window_multiply_bf16f32_32, bf16f32, 32), (spgemm_window_multiply_c32_32, c32, 32),
-        (spgemm_window_multiply_c64_32, c64, 32), (spgemm_window_multiply_f64_64, f64, 64),
-        (spgemm_window_multiply_f32_64, f32, 64), (spgemm_window_multiply_f16f32_64, f16f32, 64),
-        (spgemm_window_multiply_bf16f32_64, bf16f32, 64), (spgemm_window_multiply_c32_64, c32, 64),
-        (spgemm_window_multiply_c64_64, c64, 64))
+KERNELS(multiply, (), (spgemm_bitmap_multiply_f64_32, f64, 32),
+        (spgemm_bitmap_multiply_f32_32, f32, 32), (spgemm_bitmap_multiply_f16f32_32, f16f32, 32),
+        (spgemm_bitmap_multiply_bf16f32_32, bf16f32, 32), (spgemm_bitmap_multiply_c32_32, c32, 32),
+        (spgemm_bitmap_multiply_c64_32, c64, 32), (spgemm_bitmap_multiply_f64_64, f64, 64),
+        (spgemm_bitmap_multiply_f32_64, f32, 64), (spgemm_bitmap_multiply_f16f32_64, f16f32, 64),
+        (spgemm_bitmap_multiply_bf16f32_64, bf16f32, 64), (spgemm_bitmap_multiply_c32_64, c32, 64),
+        (spgemm_bitmap_multiply_c64_64, c64, 64))

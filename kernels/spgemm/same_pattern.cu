@@ -336,7 +336,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // groups[row] = number of rows of the group that begins at the row, or 0 if the row is in a group
 // that began before.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_groups(const uint8_t *repeats, int64_t rows, uint8_t *groups) {
+    spgemm_find_same_patterns(const uint8_t *repeats, int64_t rows, uint8_t *groups) {
     const int64_t row = first_item();
     if (row >= rows)
         return;
@@ -363,7 +363,7 @@ extern "C" __global__ void __launch_bounds__(256)
                                 counts);                                                           \
         end_after_previous();                                                                      \
     }
-KERNELS(count, (), (spgemm_group_count_32, 32), (spgemm_group_count_64, 64))
+KERNELS(count, (), (spgemm_same_pattern_count_32, 32), (spgemm_same_pattern_count_64, 64))
 
 #define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
@@ -376,10 +376,15 @@ KERNELS(count, (), (spgemm_group_count_32, 32), (spgemm_group_count_64, 64))
                                    lows, spans, list, count, bytes, right_is_short != 0, out);     \
         end_after_previous();                                                                      \
     }
-KERNELS(multiply, (), (spgemm_group_multiply_f64_32, f64, 32),
-        (spgemm_group_multiply_f32_32, f32, 32), (spgemm_group_multiply_f16f32_32, f16f32, 32),
-        (spgemm_group_multiply_bf16f32_32, bf16f32, 32), (spgemm_group_multiply_c32_32, c32, 32),
-        (spgemm_group_multiply_c64_32, c64, 32), (spgemm_group_multiply_f64_64, f64, 64),
-        (spgemm_group_multiply_f32_64, f32, 64), (spgemm_group_multiply_f16f32_64, f16f32, 64),
-        (spgemm_group_multiply_bf16f32_64, bf16f32, 64), (spgemm_group_multiply_c32_64, c32, 64),
-        (spgemm_group_multiply_c64_64, c64, 64))
+KERNELS(multiply, (), (spgemm_same_pattern_multiply_f64_32, f64, 32),
+        (spgemm_same_pattern_multiply_f32_32, f32, 32),
+        (spgemm_same_pattern_multiply_f16f32_32, f16f32, 32),
+        (spgemm_same_pattern_multiply_bf16f32_32, bf16f32, 32),
+        (spgemm_same_pattern_multiply_c32_32, c32, 32),
+        (spgemm_same_pattern_multiply_c64_32, c64, 32),
+        (spgemm_same_pattern_multiply_f64_64, f64, 64),
+        (spgemm_same_pattern_multiply_f32_64, f32, 64),
+        (spgemm_same_pattern_multiply_f16f32_64, f16f32, 64),
+        (spgemm_same_pattern_multiply_bf16f32_64, bf16f32, 64),
+        (spgemm_same_pattern_multiply_c32_64, c32, 64),
+        (spgemm_same_pattern_multiply_c64_64, c64, 64))

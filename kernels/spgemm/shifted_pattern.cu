@@ -1,9 +1,9 @@
-// Slides: runs of consecutive rows of `left`, each of which has the previous row's columns shifted
-// by one, as have the rows of `right` that they meet (the inner points of a grid). Their rows of C
-// are shifted by one as well. A warp takes up to 32 such rows: the position of each product in the
-// first row of C holds for all of them, so hashing and sorting is needed only once. The warp's
-// lanes are divided among several rows, as many as there are teams of lanes as wide as a row of
-// `right`. No two lanes add to one sum at a time, and each sum is in the order of the row's
+// Shifted runs: consecutive rows of `left`, each of which has the previous row's columns
+// shifted by one, as have the rows of `right` that they meet (the inner points of a grid). Their
+// rows of C are shifted by one as well. A warp takes up to 32 such rows: the position of each
+// product in the first row of C holds for all of them, so hashing and sorting is needed only once.
+// The warp's lanes are divided among several rows, as many as there are teams of lanes as wide as a
+// row of `right`. No two lanes add to one sum at a time, and each sum is in the order of the row's
 // factors.
 #include "spgemm/team.cuh"
 
@@ -13,10 +13,10 @@ using namespace tarsia::spgemm;
 namespace {
 
 constexpr int THREADS = 128;
-// Fewest rows of a slide: with fewer, most lanes would be idle.
+// Fewest rows of a shifted run: with fewer, most lanes would be idle.
 constexpr int LEAST = 6;
-// Most entries of a row of a slide, whose rows of `right` are stored in shared memory; and most
-// products, whose positions are stored there.
+// Most entries of a row of a shifted run, whose rows of `right` are stored in shared memory; and
+// most products, whose positions are stored there.
 constexpr int FACTORS = 64, PRODUCTS = 1024;
 // Number of factors whose values are in flight at a time.
 constexpr int HELD = 4;
@@ -100,7 +100,7 @@ __device__ __forceinline__ int sort_table(const K *table, int size, K *sorted, i
     return found;
 }
 
-// Row of `right` that a factor meets, for the first row of the slide.
+// Row of `right` that a factor meets, for the first row of the shifted run.
 struct Meeting {
     int64_t start;
     int32_t length;
@@ -108,8 +108,8 @@ struct Meeting {
     int32_t first;
 };
 
-// What a warp keeps in shared memory of a slide with up to `most` entries per row (a power of two,
-// at least 16).
+// What a warp keeps in shared memory of a shifted run with up to `most` entries per row (a power of
+// two, at least 16).
 template <class T, class J> struct Memory {
     using K = Key<J>;
     Meeting *meetings;
@@ -159,7 +159,7 @@ __device__ __forceinline__ int load_meetings(const Factor &left, const Factor &r
     return products;
 }
 
-// Finds the columns of the slide's first row of C, in ascending order; returns their number.
+// Finds the columns of the shifted run's first row of C, in ascending order; returns their number.
 template <class T, class J>
 __device__ __forceinline__ int find_columns(const Factor &left, const Factor &right, int64_t begin,
                                             int64_t end, int most, const Output &out, int64_t place,
@@ -187,7 +187,7 @@ __device__ __forceinline__ int find_columns(const Factor &left, const Factor &ri
     }
 }
 
-// Looks up the column of each product of the slide's first row.
+// Looks up the column of each product of the shifted run's first row.
 template <class T, class J>
 __device__ __forceinline__ void find_slots(const Factor &right, int factors, int size, int entries,
                                            const Memory<T, J> &memory) {
@@ -209,8 +209,8 @@ __device__ __forceinline__ void find_slots(const Factor &right, int factors, int
     __syncwarp();
 }
 
-// Adds the products of row `row` of the slide to `sums` by the lanes of a team, of which this is
-// number `inner`, where no row of `right` is longer than the team; HELD factors are in flight.
+// Adds the products of row `row` of the shifted run to `sums` by the lanes of a team, of which this
+// is number `inner`, where no row of `right` is longer than the team; HELD factors are in flight.
 // Teams without a row only keep step.
 template <class A, class B, class T>
 __device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_t *slots,
@@ -262,20 +262,21 @@ __device__ __forceinline__ void add_long(const Meeting *meetings, const uint16_t
     }
 }
 
-// Computes columns and values of the rows of a slide with up to `most` entries each. Shared memory
-// per warp: FACTORS meetings, `sum_bytes` for sums, 3 · `most` keys, PRODUCTS and 2 · `most` 16-bit
-// numbers.
+// Computes columns and values of the rows of a shifted run with up to `most` entries each. Shared
+// memory per warp: FACTORS meetings, `sum_bytes` for sums, 3 · `most` keys, PRODUCTS and 2 · `most`
+// 16-bit numbers.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
-multiply_slide(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
-               const Scalar<T> &scale, const uint8_t *slides, const uint32_t *list, int64_t count,
-               int most, int sum_bytes, const Output &out) {
+multiply_shifted_run(const Factor &left, const Factor &right, const A *left_values,
+                     const B *right_values, const Scalar<T> &scale, const uint8_t *shifted_runs,
+                     const uint32_t *list, int64_t count, int most, int sum_bytes,
+                     const Output &out) {
     const Memory<T, J> memory(most, sum_bytes);
     const int size = 2 * most;
     int64_t row;
     if (!take_item(list, count, row))
         return;
-    const int rows = slides[row];
+    const int rows = shifted_runs[row];
     const int64_t begin = left.start(row), end = left.start(row + 1);
     const int factors = static_cast<int>(end - begin);
     const int64_t place = out.offsets[row];
@@ -330,14 +331,14 @@ multiply_slide(const Factor &left, const Factor &right, const A *left_values, co
 
 } // namespace
 
-// slides[row] = number of rows of the slide that the row begins, 1 for a row by itself, 0 if the
-// row is in a slide that began before. Slides consist of rows of up to `most` products that are
-// groups of their own (`groups` may be NULL). `moved_left` and `moved_right` mark rows of the
-// factors that have the previous row's columns shifted by one. One thread per row.
+// shifted_runs[row] = number of rows of the shifted run that the row begins, 1 for a row by itself,
+// 0 if the row is in a shifted run that began before. Shifted runs consist of rows of up to `most`
+// products that are groups of their own (`groups` may be NULL). `moved_left` and `moved_right` mark
+// rows of the factors that have the previous row's columns shifted by one. One thread per row.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_slides(Factor left, int64_t rows, const int64_t *products, int64_t most,
-                  const uint8_t *moved_left, const uint8_t *moved_right, const uint8_t *groups,
-                  uint8_t *slides) {
+    spgemm_find_shifted_patterns(Factor left, int64_t rows, const int64_t *products, int64_t most,
+                                 const uint8_t *moved_left, const uint8_t *moved_right,
+                                 const uint8_t *groups, uint8_t *shifted_runs) {
     const int64_t row = first_item();
     bool is_fit = false, follows = false;
     if (row < rows) {
@@ -361,14 +362,14 @@ extern "C" __global__ void __launch_bounds__(256)
     const int own = (after != 0 ? __ffs(after) - 1 : 32) - lane_id();
     const int size = __shfl_sync(ALL, own, start);
     if (row < rows)
-        slides[row] = static_cast<uint8_t>(size < LEAST ? 1 : lane_id() == start ? size : 0);
+        shifted_runs[row] = static_cast<uint8_t>(size < LEAST ? 1 : lane_id() == start ? size : 0);
 }
 
-// counts[row] of every row of a slide = that of its first row. One thread per row.
+// counts[row] of every row of a shifted run = that of its first row. One thread per row.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_slide_counts(const uint8_t *slides, int64_t rows, int64_t *counts) {
+    spgemm_shifted_pattern_counts(const uint8_t *shifted_runs, int64_t rows, int64_t *counts) {
     const int64_t row = first_item();
-    const bool follows = row < rows && slides[row] == 0;
+    const bool follows = row < rows && shifted_runs[row] == 0;
     const int64_t own = row < rows ? counts[row] : 0;
     const unsigned firsts = __ballot_sync(ALL, !follows);
     const int64_t first = __shfl_sync(ALL, own, 31 - __clz(firsts & ((2u << lane_id()) - 1)));
@@ -380,17 +381,22 @@ extern "C" __global__ void __launch_bounds__(256)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
     extern "C" __global__ void __launch_bounds__(THREADS, sizeof(T) > 8 ? 4 : 6)                   \
         name(Factor left, Factor right, const A *left_values, const B *right_values,               \
-             Scalar<T> alpha, const uint8_t *slides, const uint32_t *list, int64_t count,          \
+             Scalar<T> alpha, const uint8_t *shifted_runs, const uint32_t *list, int64_t count,    \
              int32_t most, int32_t sum_bytes, Output out) {                                        \
         let_next_begin();                                                                          \
-        multiply_slide<A, B, T, J>(left, right, left_values, right_values, alpha, slides, list,    \
-                                   count, most, sum_bytes, out);                                   \
+        multiply_shifted_run<A, B, T, J>(left, right, left_values, right_values, alpha,            \
+                                         shifted_runs, list, count, most, sum_bytes, out);         \
         end_after_previous();                                                                      \
     }
-KERNELS(multiply, (), (spgemm_slide_multiply_f64_32, f64, 32),
-        (spgemm_slide_multiply_f32_32, f32, 32), (spgemm_slide_multiply_f16f32_32, f16f32, 32),
-        (spgemm_slide_multiply_bf16f32_32, bf16f32, 32), (spgemm_slide_multiply_c32_32, c32, 32),
-        (spgemm_slide_multiply_c64_32, c64, 32), (spgemm_slide_multiply_f64_64, f64, 64),
-        (spgemm_slide_multiply_f32_64, f32, 64), (spgemm_slide_multiply_f16f32_64, f16f32, 64),
-        (spgemm_slide_multiply_bf16f32_64, bf16f32, 64), (spgemm_slide_multiply_c32_64, c32, 64),
-        (spgemm_slide_multiply_c64_64, c64, 64))
+KERNELS(multiply, (), (spgemm_shifted_pattern_multiply_f64_32, f64, 32),
+        (spgemm_shifted_pattern_multiply_f32_32, f32, 32),
+        (spgemm_shifted_pattern_multiply_f16f32_32, f16f32, 32),
+        (spgemm_shifted_pattern_multiply_bf16f32_32, bf16f32, 32),
+        (spgemm_shifted_pattern_multiply_c32_32, c32, 32),
+        (spgemm_shifted_pattern_multiply_c64_32, c64, 32),
+        (spgemm_shifted_pattern_multiply_f64_64, f64, 64),
+        (spgemm_shifted_pattern_multiply_f32_64, f32, 64),
+        (spgemm_shifted_pattern_multiply_f16f32_64, f16f32, 64),
+        (spgemm_shifted_pattern_multiply_bf16f32_64, bf16f32, 64),
+        (spgemm_shifted_pattern_multiply_c32_64, c32, 64),
+        (spgemm_shifted_pattern_multiply_c64_64, c64, 64))

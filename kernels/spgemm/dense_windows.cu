@@ -358,7 +358,7 @@ __device__ __forceinline__ void add_parts(const Ints &offsets, const Scalar<T> &
 // Computes the starts of windows in the rows of `right`, whose columns ascend. One thread per
 // start.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_wide_starts(Factor right, int64_t rows, int64_t windows, uint32_t *starts) {
+    spgemm_dense_windows_starts(Factor right, int64_t rows, int64_t windows, uint32_t *starts) {
     for (int64_t i = first_item(); i < rows * (windows + 1); i += grid_stride()) {
         const int64_t row = i / (windows + 1), begin = right.start(row);
         const int64_t wanted = (i - row * (windows + 1)) * WINDOW;
@@ -370,7 +370,7 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // Sets in `bits`, which is zero before, the bit of each entry of `right`. One warp per row.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_wide_bits(Factor right, int64_t rows, int64_t windows, uint32_t *bits) {
+    spgemm_dense_windows_bits(Factor right, int64_t rows, int64_t windows, uint32_t *bits) {
     const int64_t warps = grid_stride() / 32;
     for (int64_t row = first_item() / 32; row < rows; row += warps) {
         const int64_t begin = right.start(row), end = right.start(row + 1);
@@ -390,8 +390,9 @@ extern "C" __global__ void __launch_bounds__(256)
 // those of `left`. With `few`, in one block of 1,024 threads, out[i] = number of tasks of the rows
 // before it, and out[count] is the total, for up to 4,095 rows.
 extern "C" __global__ void __launch_bounds__(1024)
-    spgemm_wide_windows(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
-                        const int64_t *lows, const int64_t *spans, int32_t few, int64_t *out) {
+    spgemm_dense_windows_windows(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
+                                 const int64_t *lows, const int64_t *spans, int32_t few,
+                                 int64_t *out) {
     const auto tasks = [&](int64_t i) {
         const uint32_t row = list[i];
         const int64_t low = lows[row];
@@ -409,8 +410,8 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 // tasks[begin[i] …] = windows of row list[i], each in parts. One warp per row.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_wide_tasks(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
-                      const int64_t *lows, const int64_t *begin, Task *tasks) {
+    spgemm_dense_windows_tasks(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
+                               const int64_t *lows, const int64_t *begin, Task *tasks) {
     const int64_t i = first_item() / 32;
     if (i >= count)
         return;
@@ -427,8 +428,8 @@ extern "C" __global__ void __launch_bounds__(256)
 // Merges the masks of a window's parts into that of the first, whose count becomes that of all; the
 // counts of the others become 0. One warp per task.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    spgemm_wide_merge(Ints offsets, Cut cut, const Task *tasks, int64_t count, uint32_t *masks,
-                      uint32_t *counts) {
+    spgemm_dense_windows_merge(Ints offsets, Cut cut, const Task *tasks, int64_t count,
+                               uint32_t *masks, uint32_t *counts) {
     int64_t number;
     Task task;
     if (!take_item(tasks, count, number, task))
@@ -455,8 +456,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // exclusive sums; extra[i] = number of sums that the row's parts after the first store (`Partial`).
 // Rows have less than 2^32 entries. `counts` and `extra` may be NULL. One warp per row.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_wide_sums(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
-                     const int64_t *begin, uint32_t *entries, int64_t *counts, int64_t *extra) {
+    spgemm_dense_windows_sums(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
+                              const int64_t *begin, uint32_t *entries, int64_t *counts,
+                              int64_t *extra) {
     const int64_t i = first_item() / 32;
     if (i >= count)
         return;
@@ -486,7 +488,7 @@ extern "C" __global__ void __launch_bounds__(256)
         count_task<int##J##_t>(left, right, cut, starts, bits, tasks, count, masks, counts);       \
         end_after_previous();                                                                      \
     }
-KERNELS(count, (), (spgemm_wide_count_32, 32), (spgemm_wide_count_64, 64))
+KERNELS(count, (), (spgemm_dense_windows_count_32, 32), (spgemm_dense_windows_count_64, 64))
 
 #define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
@@ -499,13 +501,18 @@ KERNELS(count, (), (spgemm_wide_count_32, 32), (spgemm_wide_count_64, 64))
                                   right_is_short != 0, tasks, count, masks, before, partial, out); \
         end_after_previous();                                                                      \
     }
-KERNELS(multiply, (), (spgemm_wide_multiply_f64_32, f64, 32),
-        (spgemm_wide_multiply_f32_32, f32, 32), (spgemm_wide_multiply_f16f32_32, f16f32, 32),
-        (spgemm_wide_multiply_bf16f32_32, bf16f32, 32), (spgemm_wide_multiply_c32_32, c32, 32),
-        (spgemm_wide_multiply_c64_32, c64, 32), (spgemm_wide_multiply_f64_64, f64, 64),
-        (spgemm_wide_multiply_f32_64, f32, 64), (spgemm_wide_multiply_f16f32_64, f16f32, 64),
-        (spgemm_wide_multiply_bf16f32_64, bf16f32, 64), (spgemm_wide_multiply_c32_64, c32, 64),
-        (spgemm_wide_multiply_c64_64, c64, 64))
+KERNELS(multiply, (), (spgemm_dense_windows_multiply_f64_32, f64, 32),
+        (spgemm_dense_windows_multiply_f32_32, f32, 32),
+        (spgemm_dense_windows_multiply_f16f32_32, f16f32, 32),
+        (spgemm_dense_windows_multiply_bf16f32_32, bf16f32, 32),
+        (spgemm_dense_windows_multiply_c32_32, c32, 32),
+        (spgemm_dense_windows_multiply_c64_32, c64, 32),
+        (spgemm_dense_windows_multiply_f64_64, f64, 64),
+        (spgemm_dense_windows_multiply_f32_64, f32, 64),
+        (spgemm_dense_windows_multiply_f16f32_64, f16f32, 64),
+        (spgemm_dense_windows_multiply_bf16f32_64, bf16f32, 64),
+        (spgemm_dense_windows_multiply_c32_64, c32, 64),
+        (spgemm_dense_windows_multiply_c64_64, c64, 64))
 
 #define KERNEL_parts(name, types) KERNEL_OF(PARTS, name, TYPES_##types)
 #define PARTS(name, A, B, C, T)                                                                    \
@@ -514,6 +521,6 @@ KERNELS(multiply, (), (spgemm_wide_multiply_f64_32, f64, 32),
              const uint32_t *masks, const uint32_t *before, Partial partial, Output out) {         \
         add_parts<T>(offsets, alpha, cut, tasks, count, masks, before, partial, out);              \
     }
-KERNELS(parts, (), (spgemm_wide_parts_f64, f64), (spgemm_wide_parts_f32, f32),
-        (spgemm_wide_parts_f16f32, f16f32), (spgemm_wide_parts_bf16f32, bf16f32),
-        (spgemm_wide_parts_c32, c32), (spgemm_wide_parts_c64, c64))
+KERNELS(parts, (), (spgemm_dense_windows_parts_f64, f64), (spgemm_dense_windows_parts_f32, f32),
+        (spgemm_dense_windows_parts_f16f32, f16f32), (spgemm_dense_windows_parts_bf16f32, bf16f32),
+        (spgemm_dense_windows_parts_c32, c32), (spgemm_dense_windows_parts_c64, c64))
