@@ -94,7 +94,7 @@ template <class O, class J> struct Walk {
     }
 
     // Takes the next block, if there is one, and returns whether there was. All lanes call it.
-    __device__ __forceinline__ bool take(Block &out) {
+    __device__ __forceinline__ bool load_block(Block &out) {
         const int rank = threadIdx.x % COLUMNS, first_lane = threadIdx.x % WARP - rank;
         const uint32_t number = column / COLUMNS;
         // The block is the least one of the rows' next entries, so each row starts at its first
@@ -146,7 +146,7 @@ __device__ void count_blocks(Pattern<O, J> pattern, const int64_t *pieces, int64
     const Piece piece = piece_of(pieces, groups, item);
     Walk<O, J> walk(pattern, piece);
     int64_t count = 0, low = 0, high = 0;
-    for (Block block; walk.take(block);) {
+    for (Block block; walk.load_block(block);) {
         ++count;
         low += has_low(block.mask);
         high += has_high(block.mask);
@@ -261,7 +261,7 @@ __device__ void fill_blocks(Pattern<O, J> pattern, const Value *values, int64_t 
         next = (inside - 1) / deal.size + 1;
         next_block = next * deal.size;
     }
-    for (Block block; walk.take(block);) {
+    for (Block block; walk.load_block(block);) {
         const uint32_t own = block.mask & own_bits;
         if (own == 0)
             continue;

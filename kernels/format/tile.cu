@@ -18,7 +18,7 @@ struct Span {
     int64_t begin, end, low, last;
 };
 
-__device__ __forceinline__ Span span_of(const Factor &m, int64_t rows, int64_t *parts) {
+__device__ __forceinline__ Span span_of(const Factor &m, int64_t rows, int64_t *of_warps) {
     const int64_t row = SIDE * static_cast<int64_t>(blockIdx.x);
     Span span{m.start(row), m.start(min(row + SIDE, rows)), INT64_MAX, -1};
     for (int64_t at = span.begin + threadIdx.x; at < span.end; at += blockDim.x) {
@@ -26,7 +26,7 @@ __device__ __forceinline__ Span span_of(const Factor &m, int64_t rows, int64_t *
         span.low = min(span.low, column);
         span.last = max(span.last, column);
     }
-    block_extent(span.low, span.last, parts);
+    block_extent(span.low, span.last, of_warps);
     return span;
 }
 
@@ -49,10 +49,10 @@ __device__ __forceinline__ void collect(const Factor &m, const Span &span, int64
 // 64 words.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     tile_count(Factor m, int64_t rows, int32_t bits, int64_t *counts) {
-    __shared__ int64_t parts[32];
-    const Span span = span_of(m, rows, parts);
+    __shared__ int64_t of_warps[32];
+    const Span span = span_of(m, rows, of_warps);
     count_columns(
-        span.low, span.last, bits, parts, counts,
+        span.low, span.last, bits, of_warps, counts,
         [&](int64_t low, int64_t width, const Set &set) { collect(m, span, low, width, set); });
 }
 
@@ -133,7 +133,7 @@ __device__ __forceinline__ unsigned mask_of(const Chunk &chunk, int q, int row) 
 // Numbers the entries of a chunk by its masks, from `entry` on, and writes its tiles, from number
 // `tile` on. Returns the number of entries. Called between two barriers.
 __device__ __forceinline__ int number_entries(Chunk &chunk, int count, int64_t tile, int64_t entry,
-                                              const Out &out, int *parts) {
+                                              const Out &out, int *of_warps) {
     int entries = 0;
     for (int base = 0; base < count; base += blockDim.x) {
         const int q = base + threadIdx.x;
@@ -153,7 +153,7 @@ __device__ __forceinline__ int number_entries(Chunk &chunk, int count, int64_t t
             }
         }
         int all;
-        const int sum = spgemm::block_sums(own, parts, all);
+        const int sum = spgemm::block_sums(own, of_warps, all);
         if (q < count) {
             chunk.starts[q] = entries + sum - own;
             out.starts[tile + q] = entry + chunk.starts[q];
@@ -214,7 +214,7 @@ __device__ __forceinline__ void fill(const Factor &m, const Value *values, int64
                                      int32_t bits, const Out &out) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int64_t wide_parts[32];
-    __shared__ int parts[32];
+    __shared__ int of_warps[32];
     __shared__ int64_t row_starts[SIDE + 1];
     __shared__ Chunk chunk;
     const Set set{reinterpret_cast<unsigned long long *>(memory),
@@ -231,7 +231,7 @@ __device__ __forceinline__ void fill(const Factor &m, const Value *values, int64
         const int64_t width = min(int64_t(bits), span.last - low + 1);
         const int used = static_cast<int>((width + 63) / 64);
         collect(m, span, low, width, set);
-        const int found = set.number(used, parts);
+        const int found = set.number(used, of_warps);
         set.each(used, [&](int rank, int element) {
             out.columns[tile + rank] = static_cast<uint32_t>(low + element);
         });
@@ -248,7 +248,7 @@ __device__ __forceinline__ void fill(const Factor &m, const Value *values, int64
             if (twice)
                 atomicOr(out.flags, 1u);
             __syncthreads();
-            const int entries = number_entries(chunk, range.count, tile, entry, out, parts);
+            const int entries = number_entries(chunk, range.count, tile, entry, out, of_warps);
             __syncthreads();
             write_chunk(chunk, range.count, tile, out);
             if (out.firsts == nullptr) {
@@ -422,7 +422,7 @@ KERNELS(to_rows, (), (tile_to_rows_f32, f32), (tile_to_rows_f64, f64), (tile_to_
 extern "C" __global__ void __launch_bounds__(256)
     tile_products(Tiles a, const uint8_t *index, int64_t count, const int64_t *row_starts,
                   unsigned long long *totals) {
-    __shared__ unsigned long long parts[32];
+    __shared__ unsigned long long of_warps[32];
     unsigned long long low = 0, high = 0;
     const int64_t warps = static_cast<int64_t>(gridDim.x) * (blockDim.x / 32);
     for (int64_t t = (first_item()) / 32; t < count; t += warps) {
@@ -435,10 +435,10 @@ extern "C" __global__ void __launch_bounds__(256)
         }
     }
     unsigned long long all;
-    spgemm::block_sums(low, parts, all);
+    spgemm::block_sums(low, of_warps, all);
     if (threadIdx.x == 0)
         atomicAdd(totals, all);
-    spgemm::block_sums(high, parts, all);
+    spgemm::block_sums(high, of_warps, all);
     if (threadIdx.x == 0)
         atomicAdd(totals + 1, all);
 }

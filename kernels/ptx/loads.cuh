@@ -195,7 +195,8 @@ template <> struct Unsigned<8> { using Type = uint64_t; };
 
 } // namespace detail
 
-// Like load_cached where `exists` is not 0; otherwise nothing is read and the result is undefined.
+// Loads an element as load_cached does where `exists` is not 0; otherwise nothing is read and the
+// result is undefined.
 template <class T> __device__ __forceinline__ T load_cached_if(const T *p, uint32_t exists) {
     typename detail::Unsigned<sizeof(T)>::Type bits;
     detail::load_bits_if(bits, p, exists);

@@ -23,7 +23,7 @@ template <class T> __device__ __forceinline__ T load(const T *from) {
     return out;
 }
 
-// Like load, for data that are read once and need not stay in L1.
+// Loads 2 to 16 bytes of data that are read once and need not stay in L1.
 template <class T> __device__ __forceinline__ T load_past_l1(const T *from) {
     T out;
     if constexpr (sizeof(T) == 4) {

@@ -42,14 +42,14 @@ template <class J> struct Row {
     // it, and position of its first product in `right` minus the number of products before it.
     int64_t *sums;
     int64_t *starts;
-    int64_t *parts;
+    int64_t *of_warps;
 
     // `sums` has room for two numbers per thread.
     __device__ __forceinline__ Row(const Factor &left, const Factor &right, int64_t row,
-                                   int32_t order, int64_t *sums, int64_t *parts)
+                                   int32_t order, int64_t *sums, int64_t *of_warps)
         : left(left), right(right), columns(static_cast<const J *>(right.indices.data)),
           begin(left.start(row)), end(left.start(row + 1)), order(order), sums(sums),
-          starts(sums + blockDim.x), parts(parts) {}
+          starts(sums + blockDim.x), of_warps(of_warps) {}
 
     __device__ __forceinline__ bool sorted() const { return order & SORTED; }
 
@@ -84,11 +84,12 @@ template <class J> struct Row {
             low = min(low, column(start));
             high = min(high, -column(stop - 1) - 1);
         }
-        least = block_least(low, parts);
-        largest = -block_least(high, parts) - 1;
+        least = block_least(low, of_warps);
+        largest = -block_least(high, of_warps) - 1;
     }
 
-    // Like find, but searches outward from `from`, for positions that are probably near.
+    // Returns the same as find, by a search outward from `from`, for positions that are probably
+    // near.
     __device__ __forceinline__ int64_t find_near(int64_t from, int64_t to, int64_t wanted) const {
         int64_t step = 1;
         while (from + step <= to && column(from + step - 1) < wanted) {
@@ -113,8 +114,8 @@ template <class J> struct Row {
     // products that are in the window; returns the number of products. If `right` is not sorted,
     // all products are taken. `beyond` becomes the least column found after the window. Ends with a
     // barrier.
-    __device__ __forceinline__ int64_t take(int64_t first, int64_t low, int64_t high,
-                                            int64_t &beyond, bool goes_on) const {
+    __device__ __forceinline__ int64_t load_batch(int64_t first, int64_t low, int64_t high,
+                                                  int64_t &beyond, bool goes_on) const {
         const int64_t at = first + threadIdx.x;
         int64_t start = 0, length = 0;
         if (at < end) {
@@ -135,7 +136,7 @@ template <class J> struct Row {
             length = stop - start;
         }
         int64_t all;
-        const int64_t sum = block_sums(length, parts, all);
+        const int64_t sum = block_sums(length, of_warps, all);
         sums[threadIdx.x] = sum;
         starts[threadIdx.x] = start - (sum - length);
         __syncthreads();
@@ -175,7 +176,7 @@ __device__ __forceinline__ int64_t mark(const Row<J> &row, int64_t low, int64_t 
                                         int64_t &beyond, bool goes_on) {
     int64_t total = 0;
     for (int64_t first = row.begin; first < row.end; first += blockDim.x) {
-        total = row.take(first, low, high, beyond, goes_on);
+        total = row.load_batch(first, low, high, beyond, goes_on);
         int owner = 0;
         for (int64_t product = threadIdx.x; product < total; product += blockDim.x) {
             owner = row.owner_of(product, owner);
@@ -186,7 +187,8 @@ __device__ __forceinline__ int64_t mark(const Row<J> &row, int64_t low, int64_t 
                 continue;
             set_bit(bits, column - low);
         }
-        // No barrier here: `take` has two barriers before it overwrites what others may still read.
+        // No barrier here: `load_batch` has two barriers before it overwrites what others may still
+        // read.
     }
     return total;
 }
@@ -199,11 +201,11 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
                                           int64_t cols, int64_t number, int32_t bits,
                                           int32_t slices, int64_t *counts) {
     extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ int64_t parts[32];
+    __shared__ int64_t of_warps[32];
     Word *words = reinterpret_cast<Word *>(memory);
     int64_t *sums = reinterpret_cast<int64_t *>(words + bits / 64);
     const int slice = blockIdx.x % slices;
-    const Row<J> row(left, right, number, order, sums, parts);
+    const Row<J> row(left, right, number, order, sums, of_warps);
     int64_t least, largest, found = 0;
     row.extent(cols, least, largest);
     const bool fits = row.fits();
@@ -221,7 +223,7 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
         __syncthreads();
         int64_t beyond = NONE;
         mark(row, low, high, words, beyond, fits);
-        const int64_t next = block_least(beyond, parts);
+        const int64_t next = block_least(beyond, of_warps);
         for (int i = threadIdx.x; i < used; i += blockDim.x)
             found += __popcll(words[i]);
         if (next == NONE)
@@ -231,7 +233,7 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
         window += (slice + slices - static_cast<int>(window % slices)) % slices;
     }
     int64_t all;
-    block_sums(found, parts, all);
+    block_sums(found, of_warps, all);
     if (threadIdx.x == 0) {
         if (slices == 1) {
             counts[number] = all;
@@ -258,13 +260,13 @@ __device__ __forceinline__ void mark_known(const J *known, int64_t place, int64_
 
 // ranks[i] = number of bits set in the words before word i; returns the number in all `used` words.
 __device__ __forceinline__ int64_t rank_words(const Word *words, int used, int *ranks,
-                                              int64_t *parts) {
+                                              int64_t *of_warps) {
     int64_t count = 0;
     for (int first = 0; first < used; first += blockDim.x) {
         const int i = first + threadIdx.x;
         const int64_t own = i < used ? __popcll(words[i]) : 0;
         int64_t all;
-        const int64_t sum = block_sums(own, parts, all);
+        const int64_t sum = block_sums(own, of_warps, all);
         if (i < used)
             ranks[i] = static_cast<int>(count + sum - own);
         count += all;
@@ -302,7 +304,7 @@ __device__ __forceinline__ void write_columns(const Word *words, const int *rank
         int64_t at = place + ranks[i];
         for (Word word = words[i]; word != 0; word &= word - 1, ++at) {
             const int64_t column = low + 64 * static_cast<int64_t>(i) + __ffsll(word) - 1;
-            out.put_column(at, column);
+            out.store_column(at, column);
             if (kept != nullptr)
                 kept[at] = static_cast<J>(column);
         }
@@ -444,9 +446,9 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
              const Scalar<T> &scale, int32_t order, int64_t cols, const uint32_t *list,
              int32_t bits, int32_t room, int32_t dense, const Output &out) {
     extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ int64_t parts[32];
-    // What share_windows exchanges. Two copies alternate, so that one cluster barrier per round is
-    // enough.
+    __shared__ int64_t of_warps[32];
+    // Numbers of entries and next columns that share_windows exchanges. Two copies alternate, so
+    // that one cluster barrier per round is enough.
     __shared__ int64_t found[2][2];
     // First entry of C and first column of the next window, kept here to save registers.
     __shared__ int64_t later[2];
@@ -460,7 +462,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     int64_t *sums = reinterpret_cast<int64_t *>(words + bits / 64);
     T *near = reinterpret_cast<T *>(sums + 2 * blockDim.x);
     int *ranks = reinterpret_cast<int *>(near + room);
-    const Row<J> row(left, right, number, order, sums, parts);
+    const Row<J> row(left, right, number, order, sums, of_warps);
     J *kept = static_cast<J *>(out.kept);
     const T alpha = scale.get();
     const bool vanishes = is_zero(alpha);
@@ -492,8 +494,8 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         } else if (low < high) {
             total = mark(row, low, high, words, beyond, fits);
         }
-        int64_t next = block_least(beyond, parts);
-        const int64_t count = rank_words(words, used, ranks, parts);
+        int64_t next = block_least(beyond, of_warps);
+        const int64_t count = rank_words(words, used, ranks, of_warps);
         int64_t after = place + count;
         if (blocks > 1)
             after = share_windows(found[round], blocks, block, count, place, next);
@@ -512,14 +514,14 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
 
         if (out.known) {
             for (int64_t i = place + threadIdx.x; i < place + count; i += blockDim.x)
-                out.put_column(i, kept[i]);
+                out.store_column(i, kept[i]);
         } else {
             write_columns(words, ranks, used, low, place, out, kept);
         }
         for (int64_t first = row.begin; first < row.end && !vanishes; first += blockDim.x) {
             int64_t ignored = NONE;
             if (!fits || out.known)
-                total = row.take(first, low, high, ignored, fits);
+                total = row.load_batch(first, low, high, ignored, fits);
             add_batch(row, left_values, right_values, first, total, {words, ranks, low, span},
                       target, warp, is_chain);
         }

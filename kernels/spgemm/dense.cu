@@ -87,7 +87,7 @@ take(const Factor &left, const Factor &right, const A *left_values, const B *rig
     T *values = static_cast<T *>(out.values);
     int64_t place = out.offsets[task.row] + before[number];
     for (int i = 0; i < WINDOW / 32; ++i) {
-        const uint32_t mask = __shfl_sync(ALL, word, i);
+        const uint32_t mask = __shfl_sync(ALL_LANES, word, i);
         const int64_t column = base + 32 * i + lane_id();
         if ((mask >> lane_id() & 1) && column >= panel.first_column && column < end) {
             const int64_t at = place + __popc(mask & lanes_before());
@@ -96,7 +96,7 @@ take(const Factor &left, const Factor &right, const A *left_values, const B *rig
                 sum = entry<A, B, T, J>(left, right, left_values, right_values, task.row, column);
             }
             values[at] = alpha.of(sum);
-            out.put_new_column(at, static_cast<J>(column));
+            out.store_new_column(at, static_cast<J>(column));
         }
         place += __popc(mask);
     }

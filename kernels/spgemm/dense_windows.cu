@@ -88,14 +88,14 @@ __device__ __forceinline__ void count_task(const Factor &left, const Factor &rig
             from = (k * starts.windows + task.window) * 32;
     };
     for_rows_ahead(left, begin, end, range, [&](int64_t, int64_t from, unsigned length) {
-        unsigned rest = __ballot_sync(ALL, length > 0);
+        unsigned rest = __ballot_sync(ALL_LANES, length > 0);
         if (bits != nullptr) {
             while (rest != 0) {
                 uint32_t found[HELD];
 #pragma unroll
                 for (int h = 0; h < HELD; ++h) {
                     const int owner = rest != 0 ? __ffs(rest) - 1 : 0;
-                    const int64_t at = __shfl_sync(ALL, from, owner);
+                    const int64_t at = __shfl_sync(ALL_LANES, from, owner);
                     found[h] = rest != 0 ? bits[at + lane_id()] : 0;
                     rest &= rest - 1;
                 }
@@ -131,7 +131,7 @@ __device__ __forceinline__ void count_task(const Factor &left, const Factor &rig
         }
     }
     masks[number * 32 + lane_id()] = word;
-    const unsigned all = __reduce_add_sync(ALL, static_cast<unsigned>(__popc(word)));
+    const unsigned all = __reduce_add_sync(ALL_LANES, static_cast<unsigned>(__popc(word)));
     if (lane_id() == 0)
         counts[number] = all;
 }
@@ -195,19 +195,19 @@ template <class A, class B, class T, class J> struct Entries {
                 find_entries(right, starts, left.column(first + lane_id()), window, from, length);
                 own = widen<T>(left_values[first + lane_id()]);
             }
-            rest = __ballot_sync(ALL, length > 0);
+            rest = __ballot_sync(ALL_LANES, length > 0);
             first += 32;
         }
         const int owner = __ffs(rest) - 1;
         rest &= rest - 1;
-        position = __shfl_sync(ALL, from, owner) + lane_id();
-        left_over = __shfl_sync(ALL, length, owner);
+        position = __shfl_sync(ALL_LANES, from, owner) + lane_id();
+        left_over = __shfl_sync(ALL_LANES, length, owner);
         factor = from_lane(own, owner);
         return true;
     }
 
     // Loads the next entries of the row in hand, or of the next one; returns false after the last.
-    __device__ __forceinline__ bool take(Hand<B, T> &hand) {
+    __device__ __forceinline__ bool load(Hand<B, T> &hand) {
         if (left_over == 0 && !next_row())
             return false;
         const J *columns = static_cast<const J *>(right.indices.data);
@@ -232,13 +232,13 @@ template <class A, class B, class T, class J> struct Entries {
     // Adds all products to the sums of the window; entries are loaded one step ahead.
     __device__ __forceinline__ void add_all(T *sums) {
         Hand<B, T> here, next;
-        bool more = take(here);
+        bool more = load(here);
         while (more) {
-            more = take(next);
+            more = load(next);
             here.add(sums);
             if (!more)
                 break;
-            more = take(here);
+            more = load(here);
             next.add(sums);
         }
     }
@@ -265,14 +265,14 @@ __device__ __forceinline__ void store_window(const Task &task, int64_t number, i
         place = partial.before[task.index] + (task.part - 1) * entries + before[whole];
     }
     for (int i = 0; i < WINDOW / 32; ++i) {
-        const uint32_t mask = __shfl_sync(ALL, word, i);
+        const uint32_t mask = __shfl_sync(ALL_LANES, word, i);
         if (mask >> lane_id() & 1) {
             const int64_t at = place + __popc(mask & lanes_before());
             const T sum = sums[32 * i + lane_id()];
             // Sums of parts are scaled when they have been added.
             values[at] = alpha.vanishes || parts == 1 ? alpha.of(sum) : sum;
             if (task.part == 0)
-                out.put_new_column(at, static_cast<J>(base + 32 * i + lane_id()));
+                out.store_new_column(at, static_cast<J>(base + 32 * i + lane_id()));
         }
         place += __popc(mask);
     }
@@ -330,7 +330,7 @@ __device__ __forceinline__ void add_parts(const Ints &offsets, const Scalar<T> &
         return;
     const int64_t whole = number - task.part;
     const int found = static_cast<int>(
-        __reduce_add_sync(ALL, static_cast<unsigned>(__popc(masks[whole * 32 + lane_id()]))));
+        __reduce_add_sync(ALL_LANES, static_cast<unsigned>(__popc(masks[whole * 32 + lane_id()]))));
     const int64_t entries = out.offsets[task.row + 1] - out.offsets[task.row];
     T *values = static_cast<T *>(out.values) + out.offsets[task.row] + before[whole];
     const T *others =
@@ -378,7 +378,7 @@ extern "C" __global__ void __launch_bounds__(256)
             const int64_t column = at < end ? right.column(at) : 0;
             // One write for all lanes with the same word.
             const int64_t word = at < end ? column / 32 : -1 - lane_id();
-            const unsigned peers = __match_any_sync(ALL, static_cast<int>(word));
+            const unsigned peers = __match_any_sync(ALL_LANES, static_cast<int>(word));
             const unsigned mask = __reduce_or_sync(peers, at < end ? 1u << (column & 31) : 0u);
             if (at < end && (peers & lanes_before()) == 0)
                 atomicOr(bits + row * windows * 32 + word, mask);
@@ -447,7 +447,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int64_t part = 0; part < parts; ++part)
         word |= masks[(number + part) * 32 + lane_id()];
     masks[number * 32 + lane_id()] = word;
-    const unsigned all = __reduce_add_sync(ALL, static_cast<unsigned>(__popc(word)));
+    const unsigned all = __reduce_add_sync(ALL_LANES, static_cast<unsigned>(__popc(word)));
     if (lane_id() == 0)
         counts[number] = all;
 }
@@ -469,7 +469,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const uint32_t sum = warp_sums(own);
         if (mine)
             entries[at + lane_id()] = before + sum - own;
-        before += __shfl_sync(ALL, sum, 31);
+        before += __shfl_sync(ALL_LANES, sum, 31);
     }
     if (lane_id() > 0)
         return;

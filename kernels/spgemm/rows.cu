@@ -33,9 +33,11 @@ __device__ __forceinline__ auto find_in_row(int lanes, int64_t begin, int64_t en
     const int inner = threadIdx.x % lanes;
     const bool is_long = end - begin > LONG_ROW * lanes;
     auto found = look(begin + inner, is_long ? begin : end, lanes);
-    for (unsigned rest = __ballot_sync(ALL, is_long && inner == 0); rest != 0; rest &= rest - 1) {
+    for (unsigned rest = __ballot_sync(ALL_LANES, is_long && inner == 0); rest != 0;
+         rest &= rest - 1) {
         const int owner = __ffs(rest) - 1;
-        const int64_t from = __shfl_sync(ALL, begin, owner), to = __shfl_sync(ALL, end, owner);
+        const int64_t from = __shfl_sync(ALL_LANES, begin, owner),
+                      to = __shfl_sync(ALL_LANES, end, owner);
         auto all = look(from + lane_id(), to, 32);
         merge(all, 32);
         if (owner == lane_id())
@@ -65,18 +67,18 @@ struct SmallBins {
 // which `mine` counts from zero. All threads of the warp call it: one lane counts for all lanes
 // with its bin, since atomics to one address are serialized.
 __device__ __forceinline__ unsigned position_in_bin(int bin, unsigned *mine) {
-    const unsigned peers = __match_any_sync(ALL, bin);
+    const unsigned peers = __match_any_sync(ALL_LANES, bin);
     unsigned place = 0;
     if (bin >= 0 && (peers & lanes_before()) == 0)
         place = atomicAdd(mine + bin, static_cast<unsigned>(__popc(peers)));
-    return __shfl_sync(ALL, place, __ffs(peers) - 1) + __popc(peers & lanes_before());
+    return __shfl_sync(ALL_LANES, place, __ffs(peers) - 1) + __popc(peers & lanes_before());
 }
 
 // Appends the thread's row to the bin for `work` products, or to none if it has no products. All
 // threads of the block call it; `mine` and `start` are SMALL_BINS words of shared memory. Ends with
 // a barrier.
-__device__ __forceinline__ void put_into_bin(const SmallBins &bins, int64_t row, int64_t work,
-                                             unsigned *mine, unsigned long long *start) {
+__device__ __forceinline__ void append_to_bin(const SmallBins &bins, int64_t row, int64_t work,
+                                              unsigned *mine, unsigned long long *start) {
     if (threadIdx.x < SMALL_BINS)
         mine[threadIdx.x] = 0;
     __syncthreads();
@@ -111,7 +113,7 @@ __device__ __forceinline__ void put_into_bin(const SmallBins &bins, int64_t row,
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_products(Factor left, Factor right, int64_t rows, int32_t lanes, int64_t *products,
                     unsigned long long *totals, SmallBins bins, int64_t *entries) {
-    __shared__ unsigned long long parts[32];
+    __shared__ unsigned long long of_warps[32];
     __shared__ unsigned in_bin[SMALL_BINS];
     __shared__ unsigned long long bin_start[SMALL_BINS];
     const int64_t rows_a_block = blockDim.x / lanes;
@@ -146,8 +148,9 @@ extern "C" __global__ void __launch_bounds__(256)
             return sum;
         };
         const auto merge = [](unsigned long long &sum, int lanes) {
-            for (int step = lanes / 2; step > 0; step /= 2)
-                sum = min(sum + __shfl_xor_sync(ALL, sum, step), MOST);
+            sum = reduce_lanes(sum, lanes, [](unsigned long long a, unsigned long long b) {
+                return min(a + b, MOST);
+            });
         };
         const unsigned long long sum = find_in_row(lanes, begin, end, look, merge);
         if (row < rows && inner == 0) {
@@ -164,13 +167,13 @@ extern "C" __global__ void __launch_bounds__(256)
         }
         if (bins.list != nullptr) {
             const bool owns = row < rows && inner == 0;
-            put_into_bin(bins, row, owns ? static_cast<int64_t>(sum) : 0, in_bin, bin_start);
+            append_to_bin(bins, row, owns ? static_cast<int64_t>(sum) : 0, in_bin, bin_start);
         }
     }
     if (entries != nullptr && first_item() == 0)
         entries[rows] = 0;
-    block_sums(low, parts, low);
-    block_sums(high, parts, high);
+    block_sums(low, of_warps, low);
+    block_sums(high, of_warps, high);
     if (threadIdx.x == 0) {
         if (low > 0)
             atomicAdd(totals, low);
@@ -221,8 +224,8 @@ extern "C" __global__ void __launch_bounds__(256)
         };
         const auto merge = [](Extent &found, int lanes) {
             for (int step = lanes / 2; step > 0; step /= 2) {
-                found.low = min(found.low, __shfl_xor_sync(ALL, found.low, step));
-                found.high = max(found.high, __shfl_xor_sync(ALL, found.high, step));
+                found.low = min(found.low, __shfl_xor_sync(ALL_LANES, found.low, step));
+                found.high = max(found.high, __shfl_xor_sync(ALL_LANES, found.high, step));
             }
         };
         const auto [low, high] = find_in_row(lanes, begin, end, look, merge);
@@ -478,7 +481,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const RowStatistics statistics = given.shared_out();
     // 32 bits, for which shared memory has native atomics.
     __shared__ unsigned mine[ROW_BINS];
-    __shared__ unsigned long long parts[32];
+    __shared__ unsigned long long of_warps[32];
     if (threadIdx.x < ROW_BINS)
         mine[threadIdx.x] = 0;
     __syncthreads();
@@ -491,7 +494,7 @@ extern "C" __global__ void __launch_bounds__(256)
         windows += own * statistics.cut.parts(statistics.factors(row));
     }
     unsigned long long all;
-    block_sums(windows, parts, all);
+    block_sums(windows, of_warps, all);
     if (threadIdx.x < ROW_BINS && mine[threadIdx.x] > 0) {
         atomicAdd(counts + threadIdx.x, static_cast<unsigned long long>(mine[threadIdx.x]));
     }
@@ -510,7 +513,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const RowStatistics statistics = given.shared_out();
     __shared__ unsigned mine[ROW_BINS];
     __shared__ unsigned long long start[ROW_BINS];
-    __shared__ unsigned long long parts[32];
+    __shared__ unsigned long long of_warps[32];
     unsigned long long windows = 0;
     for (int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x; first < rows;
          first += grid_stride()) {
@@ -542,7 +545,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     if (stride > 0) {
         unsigned long long all;
-        block_sums(windows, parts, all);
+        block_sums(windows, of_warps, all);
         if (threadIdx.x == 0 && all > 0)
             atomicAdd(counts + ROW_BINS, all);
     }
@@ -562,7 +565,7 @@ extern "C" __global__ void __launch_bounds__(256)
                          int64_t base) {
     let_next_begin();
     for (int64_t i = first_item(); i < count; i += grid_stride())
-        put_int(out, i, from[i] + base, wide);
+        store_int(out, i, from[i] + base, wide);
     end_after_previous();
 }
 
@@ -588,8 +591,8 @@ extern "C" __global__ void __launch_bounds__(256)
     spgemm_sort_input(Ints columns, int64_t count, void *keys, int64_t wide_keys, void *positions,
                       int64_t wide_positions) {
     for (int64_t i = first_item(); i < count; i += grid_stride()) {
-        put_int(keys, i, columns[i], wide_keys);
-        put_int(positions, i, i, wide_positions);
+        store_int(keys, i, columns[i], wide_keys);
+        store_int(positions, i, i, wide_positions);
     }
 }
 
@@ -608,14 +611,9 @@ namespace {
 __device__ __forceinline__ void move_entry(int64_t from, int64_t to, int64_t row,
                                            const uint32_t *values, int32_t words, void *out_rows,
                                            int64_t wide, int64_t base, uint32_t *out_values) {
-    put_int(out_rows, to, row + base, wide);
+    store_int(out_rows, to, row + base, wide);
     for (int word = 0; word < words; ++word)
         out_values[to * words + word] = values[from * words + word];
-}
-
-// Returns the last row that starts at or before the position.
-__device__ __forceinline__ int64_t row_of(const int64_t *offsets, int64_t rows, int64_t position) {
-    return last_where(0, rows, [&](int64_t row) { return offsets[row] <= position; });
 }
 
 } // namespace
@@ -631,7 +629,7 @@ extern "C" __global__ void __launch_bounds__(256)
                           int64_t base, uint32_t *out_values) {
     for (int64_t i = first_item(); i < count; i += grid_stride()) {
         const int64_t position = from[i], column = keys[i];
-        const int64_t row = row_of(offsets, rows, before + position);
+        const int64_t row = range_of(offsets, rows, before + position);
         const int64_t to = next[column] + (i - starts[column]);
         move_entry(position, to, row, values, words, out_rows, wide, base, out_values);
     }
@@ -647,7 +645,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const int64_t position = wide_from
                                      ? static_cast<const int64_t *>(from)[i]
                                      : static_cast<int64_t>(static_cast<const uint32_t *>(from)[i]);
-        const int64_t row = row_of(offsets, rows, position);
+        const int64_t row = range_of(offsets, rows, position);
         move_entry(position, i, row, values, words, out_rows, wide, base, out_values);
     }
 }

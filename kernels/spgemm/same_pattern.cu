@@ -79,7 +79,7 @@ count_group(const Factor &left, const Factor &right, const uint8_t *groups, cons
     unsigned found = 0;
     for (int i = lane_id(); i < used; i += 32)
         found += __popc(words[i]);
-    found = __reduce_add_sync(ALL, found);
+    found = __reduce_add_sync(ALL_LANES, found);
     const int rows = groups == nullptr ? 1 : groups[row];
     if (lane_id() < rows)
         counts[row + lane_id()] = found;
@@ -95,7 +95,7 @@ __device__ __forceinline__ unsigned rank_words(uint2 *words, int used) {
         const unsigned sum = warp_sums(own);
         if (i < used)
             words[i].y = before + sum - own;
-        before += __shfl_sync(ALL, sum, 31);
+        before += __shfl_sync(ALL_LANES, sum, 31);
     }
     return before;
 }
@@ -131,13 +131,13 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
         for (int r = 0; r < TOGETHER; ++r)
             own[r] = at < end ? widen<T>(left_values[at + r * length_a]) : zero<T>();
         const int held = static_cast<int>(min(int64_t(32), end - first));
-        const unsigned leaders = __ballot_sync(ALL, leads);
+        const unsigned leaders = __ballot_sync(ALL_LANES, leads);
         for (int lane = 0; lane < held;) {
             // The run ends before the next leader.
             const unsigned after = leaders & ~((2u << lane) - 1);
             const int run = min(RUN, (after != 0 ? __ffs(after) - 1 : held) - lane);
-            const int64_t start = __shfl_sync(ALL, from, lane);
-            const unsigned all = __shfl_sync(ALL, length, lane);
+            const int64_t start = __shfl_sync(ALL_LANES, from, lane);
+            const unsigned all = __shfl_sync(ALL_LANES, length, lane);
             T factors[TOGETHER][RUN];
 #pragma unroll
             for (int r = 0; r < TOGETHER; ++r) {
@@ -193,7 +193,7 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
     }
 }
 
-// Like add_rows, for the rows of a pass, `rows` of them.
+// Adds the products of the rows of a pass, `rows` of them, by the add_rows of their number.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 add_pass(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
@@ -288,7 +288,7 @@ multiply_group(const Factor &left, const Factor &right, const A *left_values, co
             for (int i = lane_id(); i < entries; i += 32) {
                 const int64_t column = low + found[i];
                 values[i] = alpha.of(sums[r * entries + i]);
-                out.put_new_column(target + i, static_cast<J>(column));
+                out.store_new_column(target + i, static_cast<J>(column));
             }
         }
         __syncwarp();
@@ -321,9 +321,8 @@ extern "C" __global__ void __launch_bounds__(256)
             for (int64_t i = inner; i < length && !differs; i += lanes)
                 differs = matrix.column(start + i) != matrix.column(before + i) + by;
         }
-        unsigned any = differs;
-        for (int step = lanes / 2; step > 0; step /= 2)
-            any |= __shfl_xor_sync(ALL, any, step);
+        const unsigned any =
+            reduce_lanes(unsigned(differs), lanes, [](unsigned a, unsigned b) { return a | b; });
         if (row < rows && inner == 0) {
             if (repeats != nullptr)
                 repeats[row] = any == 0 && by == 0;

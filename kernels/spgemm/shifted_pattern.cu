@@ -54,7 +54,7 @@ __device__ __forceinline__ void insert_row(const Factor &left, const Factor &rig
             start = right.start(k);
             length = static_cast<unsigned>(right.start(k + 1) - start);
         }
-        const unsigned longest = __reduce_max_sync(ALL, length);
+        const unsigned longest = __reduce_max_sync(ALL_LANES, length);
         const int held = static_cast<int>(min(int64_t(32), end - first));
         for (unsigned from = 0; from < longest; from += 32) {
             for (int owner = 0; owner < held; owner += HELD) {
@@ -62,8 +62,8 @@ __device__ __forceinline__ void insert_row(const Factor &left, const Factor &rig
                 bool active[HELD];
 #pragma unroll
                 for (int h = 0; h < HELD; ++h) {
-                    const int64_t at = __shfl_sync(ALL, start, (owner + h) & 31);
-                    const unsigned all = __shfl_sync(ALL, length, (owner + h) & 31);
+                    const int64_t at = __shfl_sync(ALL_LANES, start, (owner + h) & 31);
+                    const unsigned all = __shfl_sync(ALL_LANES, length, (owner + h) & 31);
                     active[h] = owner + h < held && from + lane_id() < all;
                     found[h] = active[h] ? columns[at + from + lane_id()] - base : J(0);
                 }
@@ -78,15 +78,16 @@ __device__ __forceinline__ void insert_row(const Factor &left, const Factor &rig
 }
 
 // Sorts the columns of a table, up to `most`, in ascending order; returns their number.
-template <int KEYS, class K>
-__device__ __forceinline__ int sort_table(const K *table, int size, K *sorted, int most) {
+template <int KEYS, class KeyType>
+__device__ __forceinline__ int sort_table(const KeyType *table, int size, KeyType *sorted,
+                                          int most) {
     const int found = collect_keys(table, size, sorted, most);
     __syncwarp();
-    K keys[KEYS];
+    KeyType keys[KEYS];
 #pragma unroll
     for (int e = 0; e < KEYS; ++e) {
         const int i = 32 * e + lane_id();
-        keys[e] = i < min(found, most) ? sorted[i] : empty<K>();
+        keys[e] = i < min(found, most) ? sorted[i] : empty<KeyType>();
     }
     __syncwarp();
     sort<32>(keys);
@@ -108,15 +109,15 @@ struct Meeting {
     int32_t first;
 };
 
-// What a warp keeps in shared memory of a shifted run with up to `most` entries per row (a power of
-// two, at least 16).
+// Data that a warp keeps in shared memory for a shifted run with up to `most` entries per row (a
+// power of two, at least 16).
 template <class T, class J> struct Memory {
-    using K = Key<J>;
+    using KeyType = Key<J>;
     Meeting *meetings;
     // `bytes` bytes of sums.
     T *sums;
     // Table of 2 · `most` columns, and the columns in ascending order.
-    K *table, *sorted;
+    KeyType *table, *sorted;
     // For each slot of the table the column's number in the row of C; for each product the number
     // of its column.
     uint16_t *ranks, *slots;
@@ -124,10 +125,10 @@ template <class T, class J> struct Memory {
     __device__ __forceinline__ Memory(int most, int bytes) {
         extern __shared__ __align__(16) unsigned char memory[];
         const int all = static_cast<int>(FACTORS * sizeof(Meeting) + bytes +
-                                         most * (3 * sizeof(K) + 4) + PRODUCTS * 2);
+                                         most * (3 * sizeof(KeyType) + 4) + PRODUCTS * 2);
         meetings = reinterpret_cast<Meeting *>(memory + (threadIdx.x >> 5) * all);
         sums = reinterpret_cast<T *>(meetings + FACTORS);
-        table = reinterpret_cast<K *>(reinterpret_cast<unsigned char *>(sums) + bytes);
+        table = reinterpret_cast<KeyType *>(reinterpret_cast<unsigned char *>(sums) + bytes);
         sorted = table + 2 * most;
         ranks = reinterpret_cast<uint16_t *>(sorted + most);
         slots = ranks + 2 * most;
@@ -152,8 +153,9 @@ __device__ __forceinline__ int load_meetings(const Factor &left, const Factor &r
         own.first = products + sum - own.length;
         if (at < count)
             meetings[at] = own;
-        products += __shfl_sync(ALL, sum, 31);
-        longest = max(longest, static_cast<int>(__reduce_max_sync(ALL, unsigned(own.length))));
+        products += __shfl_sync(ALL_LANES, sum, 31);
+        longest =
+            max(longest, static_cast<int>(__reduce_max_sync(ALL_LANES, unsigned(own.length))));
     }
     __syncwarp();
     return products;
@@ -191,7 +193,7 @@ __device__ __forceinline__ int find_columns(const Factor &left, const Factor &ri
 template <class T, class J>
 __device__ __forceinline__ void find_slots(const Factor &right, int factors, int size, int entries,
                                            const Memory<T, J> &memory) {
-    using K = Key<J>;
+    using KeyType = Key<J>;
     int added = 0;
     for (int i = lane_id(); i < entries; i += 32) {
         const int slot = insert(memory.table, size, memory.sorted[i], added);
@@ -202,7 +204,7 @@ __device__ __forceinline__ void find_slots(const Factor &right, int factors, int
     for (int j = 0; j < factors; ++j) {
         const Meeting of = memory.meetings[j];
         for (int i = lane_id(); i < of.length; i += 32) {
-            const K key = static_cast<K>(columns[of.start + i] - right.base);
+            const KeyType key = static_cast<KeyType>(columns[of.start + i] - right.base);
             memory.slots[of.first + i] = memory.ranks[insert(memory.table, size, key, added)];
         }
     }
@@ -243,7 +245,8 @@ __device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_
     }
 }
 
-// Like add_short, for rows of `right` of any length and teams of `lanes` lanes.
+// Adds the products of a row as add_short does, for rows of `right` of any length and teams of
+// `lanes` lanes.
 template <class A, class B, class T>
 __device__ __forceinline__ void add_long(const Meeting *meetings, const uint16_t *slots,
                                          const A *factors, int count, const B *right_values,
@@ -323,7 +326,7 @@ multiply_shifted_run(const Factor &left, const Factor &right, const A *left_valu
         for (int i = lane_id(); i < now * entries; i += 32, here.step()) {
             values[i] = alpha.of(memory.sums[i]);
             const int64_t column = static_cast<int64_t>(memory.sorted[here.at]) + first + here.row;
-            out.put_new_column(target + i, static_cast<J>(column));
+            out.store_new_column(target + i, static_cast<J>(column));
         }
         __syncwarp();
     }
@@ -354,13 +357,13 @@ extern "C" __global__ void __launch_bounds__(256)
         for (int64_t at = left.start(row); at < end; ++at)
             follows &= moved_right[left.column(at)] != 0;
     }
-    const unsigned fit = __ballot_sync(ALL, is_fit);
-    const unsigned joined = __ballot_sync(ALL, follows) & fit & (fit << 1);
+    const unsigned fit = __ballot_sync(ALL_LANES, is_fit);
+    const unsigned joined = __ballot_sync(ALL_LANES, follows) & fit & (fit << 1);
     const unsigned until = (2u << lane_id()) - 1;
     const int start = 31 - __clz(~joined & until);
     const unsigned after = ~joined & ~until;
     const int own = (after != 0 ? __ffs(after) - 1 : 32) - lane_id();
-    const int size = __shfl_sync(ALL, own, start);
+    const int size = __shfl_sync(ALL_LANES, own, start);
     if (row < rows)
         shifted_runs[row] = static_cast<uint8_t>(size < LEAST ? 1 : lane_id() == start ? size : 0);
 }
@@ -371,8 +374,8 @@ extern "C" __global__ void __launch_bounds__(256)
     const int64_t row = first_item();
     const bool follows = row < rows && shifted_runs[row] == 0;
     const int64_t own = row < rows ? counts[row] : 0;
-    const unsigned firsts = __ballot_sync(ALL, !follows);
-    const int64_t first = __shfl_sync(ALL, own, 31 - __clz(firsts & ((2u << lane_id()) - 1)));
+    const unsigned firsts = __ballot_sync(ALL_LANES, !follows);
+    const int64_t first = __shfl_sync(ALL_LANES, own, 31 - __clz(firsts & ((2u << lane_id()) - 1)));
     if (follows)
         counts[row] = first;
 }

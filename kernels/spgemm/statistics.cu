@@ -44,7 +44,7 @@ __device__ __forceinline__ void insert(unsigned *set, int column) { set_bit(set,
 extern "C" __global__ void __launch_bounds__(THREADS)
     spgemm_tile_statistics(Factor m, int64_t rows, uint32_t *counts, unsigned long long *found) {
     __shared__ unsigned set[WORDS];
-    __shared__ unsigned long long parts[32];
+    __shared__ unsigned long long of_warps[32];
     unsigned long long total = 0;
     const int64_t tile_rows = (rows + SIDE - 1) / SIDE;
     for (int64_t i = blockIdx.x; i < tile_rows; i += gridDim.x) {
@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                     });
         __syncthreads();
         unsigned long long all;
-        block_sums(static_cast<unsigned long long>(__popc(set[threadIdx.x])), parts, all);
+        block_sums(static_cast<unsigned long long>(__popc(set[threadIdx.x])), of_warps, all);
         if (threadIdx.x == 0)
             counts[i] = static_cast<uint32_t>(all);
         total += all;
@@ -76,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     spgemm_pair_statistics(Factor left, Factor right, int64_t rows, const uint32_t *right_tiles,
                            unsigned long long *found) {
     __shared__ unsigned set[WORDS];
-    __shared__ unsigned long long parts[32];
+    __shared__ unsigned long long of_warps[32];
     __shared__ int64_t starts[SIDE + 1];
     __shared__ unsigned products[SIDE];
     unsigned long long tiles = 0, most_tiles = 0, pairs = 0;
@@ -125,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (unsigned rest = set[threadIdx.x]; rest != 0; rest &= rest - 1)
             here += (1ull << 32) + right_tiles[32 * threadIdx.x + __ffs(rest) - 1];
         unsigned long long all;
-        block_sums(here, parts, all);
+        block_sums(here, of_warps, all);
         tiles += all >> 32;
         most_tiles = max(most_tiles, all >> 32);
         pairs += all & 0xffffffffull;

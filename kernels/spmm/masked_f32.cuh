@@ -95,7 +95,7 @@ struct Factors {
 };
 
 // Factors as sums of three bf16, in pairs: [term][block].
-struct InParts {
+struct InTerms {
     struct Operand {
         uint32_t pairs[3][2];
     };
@@ -104,18 +104,18 @@ struct InParts {
         Operand out;
 #pragma unroll
         for (int block = 0; block < 2; ++block)
-            bf16_parts(f.v[block][0], f.v[block][1], out.pairs[0][block], out.pairs[1][block],
+            bf16_terms(f.v[block][0], f.v[block][1], out.pairs[0][block], out.pairs[1][block],
                        out.pairs[2][block]);
         return out;
     }
-    // c = before + a · b, for term `part` of a and term `part_b` of b.
+    // c = before + a · b, for term `term` of a and term `term_b` of b.
     static __device__ __forceinline__ void mma(float (&c)[4], const float (&before)[4],
-                                               const Operand &low, const Operand &high, int part,
-                                               const Operand &b, int part_b) {
+                                               const Operand &low, const Operand &high, int term,
+                                               const Operand &b, int term_b) {
         mma16_onto(
             c, before,
-            {low.pairs[part][0], high.pairs[part][0], low.pairs[part][1], high.pairs[part][1]},
-            b.pairs[part_b][0], b.pairs[part_b][1]);
+            {low.pairs[term][0], high.pairs[term][0], low.pairs[term][1], high.pairs[term][1]},
+            b.pairs[term_b][0], b.pairs[term_b][1]);
     }
     // sums[i] += (a[i][0], a[i][1]) times *b[i], small products first. PRODUCTS products are
     // interleaved, since an MMA that waits for the sum of another one takes 27 cycles.

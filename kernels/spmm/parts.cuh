@@ -55,7 +55,7 @@ __device__ __forceinline__ bool is_last(const Join &j, const Part &own, int64_t 
     __threadfence();
     return true;
 }
-// Form of is_last for a part whose sums are in one warp.
+// The same for a part whose sums are in one warp.
 __device__ __forceinline__ bool is_last(const Join &j, const Part &own, int64_t column_tile) {
     return is_last(
         j, own, column_tile, threadIdx.x & 31, [] { __syncwarp(); },

@@ -72,7 +72,7 @@ struct Share {
 
 // Loads a run from a list. (Lists that are made without analysis are written by the previous
 // kernel. They are read only after their lengths, which are read after wait_for_previous.)
-__device__ __forceinline__ Share take(const Run *from) {
+__device__ __forceinline__ Share load_run(const Run *from) {
     const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(from));
     return {int64_t(bits.y) << 32 | bits.x, int(bits.z), int(bits.w >> 16), int(bits.w & 0xffff)};
 }
@@ -82,7 +82,7 @@ __device__ __forceinline__ Share take_run(const Offsets &offsets, int64_t base, 
     if (place >= tasks.count)
         return {0, 0, 0, 0};
     if (tasks.runs)
-        return take(tasks.runs + place);
+        return load_run(tasks.runs + place);
     const int64_t row = place * tasks.rows_a_run;
     const int64_t rows = min(tasks.rows_a_run, tasks.rows - row);
     const int64_t begin = offsets.at(row), length = offsets.at(row + rows) - begin;
@@ -131,10 +131,8 @@ template <class J, class Factor, int LANES> struct alignas(16) Stage {
     int rows[32 / LANES];
 };
 
-template <bool is> struct Flag { static constexpr bool yes = is; };
-
-// What a group of lanes takes of a block's work: `sharing` groups share it, and this one is number
-// `which` of them.
+// Share of a block's work that a group of lanes takes: `sharing` groups share it, and this one is
+// number `which` of them.
 struct Work {
     Share own;
     int sharing, which;
@@ -155,7 +153,7 @@ __device__ __forceinline__ bool take_rows(const Matrix<Value, Column> &a, const 
     int64_t warp = (block - part_count<LISTS>(tasks)) * WARPS + threadIdx.x / WARP;
     const int64_t warp_count = LISTS ? tasks.lengths[0] : tasks.warp_count;
     if (warp < warp_count) {
-        work.own = take(tasks.warps + warp);
+        work.own = load_run(tasks.warps + warp);
         work.sharing = GROUPS;
         work.which = group;
     } else if (LISTS) {
@@ -286,7 +284,7 @@ struct WideRows {
     __device__ __forceinline__ void clear() { set_zero(sums); }
 
     // Stores the sums to C, and clears them.
-    __device__ __forceinline__ void put(int64_t row_of_a) {
+    __device__ __forceinline__ void store_row(int64_t row_of_a) {
         const int64_t target = c.template row<Column>(row_of_a);
         // Loaded here to save registers.
         const Acc alpha = alpha_.get(), beta = beta_.get();
@@ -392,7 +390,7 @@ struct WideRows {
                     add_pack(sums + p * WIDTH, widen<Acc>(factors.v[u % FACTORS]), packs[u][p]);
             }
             if (!LISTS && !whole && ended >> (place + u) & 1)
-                put(stage.first_row[group] + stage.row[half][place + u]);
+                store_row(stage.first_row[group] + stage.row[half][place + u]);
         }
     }
 
@@ -431,12 +429,12 @@ struct WideRows {
     }
 
     // Stores the empty rows of the run.
-    __device__ __forceinline__ void put_empty_rows() {
+    __device__ __forceinline__ void store_empty_rows() {
         int before = 0;
         for (int j = 0; j < stage.rows[group]; ++j) {
             const int upto = stage.upto[group][j];
             if (upto == before)
-                put(stage.first_row[group] + j);
+                store_row(stage.first_row[group] + j);
             before = upto;
         }
     }
@@ -470,7 +468,7 @@ __device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const T
     rows.begin(work, tile);
     rows.add_all();
     if (!LISTS && rows.sharing == 1) {
-        rows.put_empty_rows();
+        rows.store_empty_rows();
         return;
     }
     add_groups<LANES>(rows.sums, is_part ? GROUPS : rows.sharing);
@@ -494,7 +492,7 @@ __device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const T
             return;
     }
     if (row >= 0)
-        rows.put(row);
+        rows.store_row(row);
 }
 
 // Loads WIDTH elements of a row of B from `from` on, with zeros from column n on. packs: B is

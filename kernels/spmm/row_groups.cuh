@@ -64,7 +64,7 @@ __device__ __forceinline__ GroupShare share_of_group(const GroupTasks &tasks, ui
         }
         const int64_t place = (int64_t(block - from) * GROUPS + group) >> own.sharing_log2;
         if (place < count) {
-            const Share run = take(list + place);
+            const Share run = load_run(list + place);
             own.begin = run.begin;
             own.row = int(run.row);
             own.length = run.length;

@@ -111,8 +111,8 @@ template <class Acc, int ELEMENTS, int ITEM_ROWS> struct Shared {
 
 // Stores the lane's columns of a row of C.
 template <class X, class Y, class Acc, int ELEMENTS>
-__device__ __forceinline__ void put(const Dense<X, Y> &d, int64_t row, int64_t col,
-                                    const Sums<Acc, ELEMENTS> &sums, Acc alpha, Acc beta) {
+__device__ __forceinline__ void store_row(const Dense<X, Y> &d, int64_t row, int64_t col,
+                                          const Sums<Acc, ELEMENTS> &sums, Acc alpha, Acc beta) {
     Y *c = d.c + row * d.c_row + col * d.c_col;
     const Y *old = d.old + row * d.old_row + col * d.old_col;
     if (d.packs) {
@@ -209,7 +209,7 @@ join_parts(const Dense<X, Y> &d, const Join<Acc> &j, const SliceHead &head, cons
             sums.v[e] = add(others.v[e], sums.v[e]);
     }
     if (at.number == 0 && is_some)
-        put(d, int64_t(head.row), col, sums, alpha, beta);
+        store_row(d, int64_t(head.row), col, sums, alpha, beta);
 }
 
 // Number of steps in flight besides the next one. More of them cost registers, and with them warps
@@ -359,7 +359,7 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const Dense<X, Y> &d, Sca
             if (is_first && item.row != NO_ROW) {
 #pragma unroll
                 for (int k = 0; k < ITEM_ROWS; ++k)
-                    put(d, int64_t(item.row) + k, col, sums[k], alpha.get(), beta.get());
+                    store_row(d, int64_t(item.row) + k, col, sums[k], alpha.get(), beta.get());
             }
             return;
         }
@@ -369,7 +369,7 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const Dense<X, Y> &d, Sca
     if (head.flags & PART) {
         join_parts(d, joined, head, at, is_some, col, sums[0], shared, alpha.get(), beta.get());
     } else if (is_first && item.row != NO_ROW) {
-        put(d, int64_t(item.row), col, sums[0], alpha.get(), beta.get());
+        store_row(d, int64_t(item.row), col, sums[0], alpha.get(), beta.get());
     }
 }
 

@@ -12,6 +12,7 @@
 #include "ptx/arithmetic.cuh"
 #include "ptx/copies.cuh"
 #include "ptx/mma.cuh"
+#include "ptx/packs.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/warp.cuh"
 #include "spmm/parts.cuh"
@@ -162,9 +163,6 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
         }
     }
 }
-
-// Elements that are stored by one instruction.
-template <class S, int COUNT> struct alignas(sizeof(S) * COUNT) Pack { S v[COUNT]; };
 
 // Adds the products of a stage of halves: rows or columns of B are at `b`, blocks of A at `a`.
 template <class T, int WIDTH, int COLUMNS, bool BY_COLUMNS>

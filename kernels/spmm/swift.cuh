@@ -15,6 +15,7 @@
 
 #include "common/types.cuh"
 #include "ptx/loads.cuh"
+#include "ptx/packs.cuh"
 #include "ptx/stores.cuh"
 
 namespace tarsia::swift {
@@ -67,10 +68,6 @@ template <class T, int WIDTH> __device__ __forceinline__ void add_to(T *to, cons
             atomicAdd(to + i, v[i]);
     }
 }
-
-template <class T, int WIDTH> struct alignas(WIDTH * sizeof(T) < 16 ? WIDTH * sizeof(T) : 16) Pack {
-    T v[WIDTH];
-};
 
 // Sums of the current segment. Lanes beyond the last column have none.
 template <class T, int WIDTH> struct Sums {

@@ -59,7 +59,7 @@ template <class Sum> __device__ __forceinline__ Sum load_sum(const Sum *from) {
     }
 }
 
-// Like parts::join, for sums in shared memory.
+// Adds the sums of the parts of a band as parts::join does, for sums in shared memory.
 template <class Sum>
 __device__ __forceinline__ bool join_tiles(const parts::Part *parts, const parts::Join &j,
                                            uint32_t part, Sum (&tile)[ROWS][LANES]) {

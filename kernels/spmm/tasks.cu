@@ -38,7 +38,8 @@ struct Limits {
 // counters. PAIRS is the last section of the list WARPS.
 constexpr int RUNS = 0, WARPS = 1, PARTS = 2, SLOTS = 3, COUNTERS = 4, PAIRS = 5, LISTS = 6;
 
-// Where the lists go, and how many elements windows have: counts[list · windows + window].
+// Destinations of the lists, and the number of elements that each window has: counts[list · windows
+// + window].
 struct Lists {
     int64_t *counts;
     Run *runs, *warps;
@@ -275,8 +276,8 @@ extern "C" __global__ void __launch_bounds__(LISTED)
         if (own.warps > 0)
             warps[starts[0] + upto.warps - 1] = {begin, int32_t(row), 1, uint16_t(length)};
         // Each lane writes its few parts itself; the warp writes those of a row that has many.
-        const auto put = [&](int64_t its_row, int64_t from, int64_t entries, const Listed &its,
-                             const Listed &end, int i) {
+        const auto write = [&](int64_t its_row, int64_t from, int64_t entries, const Listed &its,
+                               const Listed &end, int i) {
             // Parts have equal lengths.
             const int64_t here = entries * i / its.parts, to = entries * (i + 1) / its.parts;
             parts[starts[1] + end.parts - its.parts + i] = {
@@ -290,7 +291,7 @@ extern "C" __global__ void __launch_bounds__(LISTED)
         };
         constexpr int FEW = 4;
         for (int i = 0; i < own.parts && own.parts <= FEW; ++i)
-            put(row, begin, length, own, upto, i);
+            write(row, begin, length, own, upto, i);
         for (unsigned many = __ballot_sync(ALL_LANES, own.parts > FEW); many != 0;
              many &= many - 1) {
             const int owner = __ffs(many) - 1;
@@ -298,7 +299,7 @@ extern "C" __global__ void __launch_bounds__(LISTED)
             const int64_t entries = __shfl_sync(ALL_LANES, length, owner);
             const Listed end = upto.from(owner), its = own.from(owner);
             for (int i = lane; i < its.parts; i += 32)
-                put(row - lane + owner, from, entries, its, end, i);
+                write(row - lane + owner, from, entries, its, end, i);
         }
     }
     __syncthreads();

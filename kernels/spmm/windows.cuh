@@ -25,8 +25,6 @@ template <class T, class Y> struct Dense {
     int64_t n, flags;
 };
 
-template <bool is> struct Flag { static constexpr bool yes = is; };
-
 // Address in row `column` of B (column `column` of A), if `from` is the address in row 0.
 __device__ __forceinline__ const char *row_at(const char *from, uint32_t column, int32_t stride) {
     return from + multiply_wide(int32_t(column), stride);

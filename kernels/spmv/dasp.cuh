@@ -105,7 +105,7 @@ template <class A, class X, class Y, class Acc> struct Product {
     static __device__ __forceinline__ int lane() { return threadIdx.x % WARP; }
     static __device__ __forceinline__ int warp() { return threadIdx.x / WARP; }
 
-    __device__ __forceinline__ void put(int32_t row, Acc sum) const {
+    __device__ __forceinline__ void store_row(int32_t row, Acc sum) const {
         if (row >= 0)
             store(y + row, alpha.get(), sum, beta.get());
     }
@@ -208,7 +208,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         if (task.row < 0) {
             join(number, -1 - int64_t(task.row), total);
         } else if (lane() == 0) {
-            put(task.row, total);
+            store_row(task.row, total);
         }
     }
 
@@ -238,7 +238,7 @@ template <class A, class X, class Y, class Acc> struct Product {
             __syncwarp();
             total = sum_of_warp(total);
             if (lane() == 0)
-                put(row.row, total);
+                store_row(row.row, total);
         }
         if (lane() == 0)
             arrivals[counter] = 0;
@@ -414,7 +414,7 @@ template <class A, class X, class Y, class Acc> struct Product {
                 found = add(found, shares[m][lane()]);
         }
         if (exists && lane() % lanes == 0)
-            put(row, found);
+            store_row(row, found);
     }
 
     // Sum over the entries first, first + stride, … before `end` of a row-block's irregular part,
@@ -503,7 +503,7 @@ template <class A, class X, class Y, class Acc> struct Product {
             if (lane() / ROWS == i % (WARP / ROWS))
                 found = of_row;
             if (i % (WARP / ROWS) == WARP / ROWS - 1)
-                put(row[i / (WARP / ROWS)], found);
+                store_row(row[i / (WARP / ROWS)], found);
         }
     }
 
@@ -534,8 +534,9 @@ template <class A, class X, class Y, class Acc> struct Product {
         }
 #pragma unroll
         for (int p = 0; p < PAIRS; ++p) {
-            put(row[p].first, mul(widen<Acc>(value[p].first), widen<Acc>(factor[p].first)));
-            put(row[p].second, mul(widen<Acc>(value[p].second), widen<Acc>(factor[p].second)));
+            store_row(row[p].first, mul(widen<Acc>(value[p].first), widen<Acc>(factor[p].first)));
+            store_row(row[p].second,
+                      mul(widen<Acc>(value[p].second), widen<Acc>(factor[p].second)));
         }
     }
 
@@ -545,7 +546,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         for (int i = 0; i < UNIT / WARP; ++i) {
             const int64_t at = layout.empty_rows + unit * UNIT + i * WARP + lane();
             if (at < layout.order_end)
-                put(row_at(at, run_at(at)), zero<Acc>());
+                store_row(row_at(at, run_at(at)), zero<Acc>());
         }
     }
 

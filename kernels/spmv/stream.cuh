@@ -516,7 +516,7 @@ __device__ __forceinline__ void multiply(const Matrix<A> &a, const X *x, Y *y,
     __shared__ uint32_t finished[2];
     __shared__ Acc sums[WARPS];
     if (threadIdx.x == 0) {
-        const auto leave = [&](Part<Acc> part) {
+        const auto leave_part = [&](Part<Acc> part) {
             if (part.split == 0)
                 return;
             const Split split = a.splits[part.split - 1];
@@ -528,8 +528,8 @@ __device__ __forceinline__ void multiply(const Matrix<A> &a, const X *x, Y *y,
             const uint32_t before = atomicAdd(arrivals + part.split - 1, 1);
             return before + 1 == a.splits[part.split - 1].parts ? part.split : 0u;
         };
-        leave(in);
-        leave(out);
+        leave_part(in);
+        leave_part(out);
         __threadfence();
         finished[0] = arrive(in);
         finished[1] = arrive(out);

@@ -68,7 +68,7 @@ const F32: Kind = Kind {
     wanted: 4.0,
     least: [200.0, 2.5],
 };
-/// fp32 factors in three bf16 parts (kernels/spmm/dense_parts.cuh).
+/// fp32 factors in three bf16 parts (kernels/spmm/dense_terms.cuh).
 const F32_IN_PARTS: Kind = Kind {
     tiles: [
         tile("large", [128, 128, 32, 0], 256),
