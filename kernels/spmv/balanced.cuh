@@ -113,7 +113,7 @@ __device__ __forceinline__ void find_rows(const Csr<A, I, J> &a, Deal deal, Sear
             int steps = 0;
 #pragma unroll
             for (int i = 0; i < TRIES; ++i)
-                steps += __popc(__ballot_sync(~0u, before[side][i]));
+                steps += __popc(__ballot_sync(ALL_LANES, before[side][i]));
             found[side] += steps * finer;
         }
         step = finer;
@@ -179,7 +179,7 @@ template <class Acc> __device__ __forceinline__ Acc sum_segments(Slice<Acc> &sli
     }
     // Inclusive scan of the open sums, which starts anew at each lane that ends a row.
     const unsigned until_me = ~0u >> (WARP - 1 - lane);
-    const unsigned enders = __ballot_sync(~0u, first >= 0) & until_me;
+    const unsigned enders = __ballot_sync(ALL_LANES, first >= 0) & until_me;
     const int from = enders != 0 ? WARP - 1 - __clz(enders) : 0;
 #pragma unroll
     for (int delta = 1; delta < WARP; delta *= 2) {
@@ -317,17 +317,17 @@ __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, co
         const auto for_rows = [&](auto f) {
             int first_row = row, start = skip, end = first_ends;
             while (true) {
-                int before = __shfl_up_sync(~0u, end, 1);
+                int before = __shfl_up_sync(ALL_LANES, end, 1);
                 if (lane == 0)
                     before = start;
                 const bool here = end <= count;
                 if (here)
                     f(first_row, end, before);
-                const int ended = __popc(__ballot_sync(~0u, here));
+                const int ended = __popc(__ballot_sync(ALL_LANES, here));
                 first_row += ended;
                 if (ended < WARP)
                     return first_row;
-                start = __shfl_sync(~0u, end, WARP - 1);
+                start = __shfl_sync(ALL_LANES, end, WARP - 1);
                 end = ends_of(first_row);
             }
         };
@@ -373,7 +373,7 @@ template <class A, class Y, class Acc, class I, class J>
 __device__ __forceinline__ void join(const Csr<A, I, J> &a, const Target<Y> &y, Acc alpha, Acc beta,
                                      Deal deal, Part<Acc> part, Acc *parts, uint32_t *arrivals) {
     const int lane = threadIdx.x % WARP;
-    const int64_t row = __shfl_sync(~0u, part.row, 0);
+    const int64_t row = __shfl_sync(ALL_LANES, part.row, 0);
     if (row < 0)
         return;
     const int64_t first = deal.block_of(a.start(row) + row);

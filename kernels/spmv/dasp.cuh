@@ -227,7 +227,7 @@ template <class A, class X, class Y, class Acc> struct Product {
             __threadfence();
             is_last = atomicAdd(arrivals + counter, 1) == uint32_t(expected - 1);
         }
-        if (!__shfl_sync(~0u, is_last, 0))
+        if (!__shfl_sync(ALL_LANES, is_last, 0))
             return;
         __threadfence();
         for (int64_t s = first; s < end; ++s) {
@@ -298,12 +298,12 @@ template <class A, class X, class Y, class Acc> struct Product {
             sum = add(sum, shuffle_xor(sum, 1));
         if (lanes > 2)
             sum = add(sum, shuffle_xor(sum, 2));
-        unsigned heavy = __ballot_sync(~0u, rest.is_heavy && lane() % lanes == 0);
+        unsigned heavy = __ballot_sync(ALL_LANES, rest.is_heavy && lane() % lanes == 0);
         for (; heavy != 0; heavy &= heavy - 1) {
             const int leader = __ffs(heavy) - 1;
-            const int from = __shfl_sync(~0u, rest.entry, leader);
-            const int to = __shfl_sync(~0u, rest.end, leader);
-            const int64_t its_origin = __shfl_sync(~0u, rest.origin, leader);
+            const int from = __shfl_sync(ALL_LANES, rest.entry, leader);
+            const int to = __shfl_sync(ALL_LANES, rest.end, leader);
+            const int64_t its_origin = __shfl_sync(ALL_LANES, rest.origin, leader);
             const Acc part = irregular<4>(its_origin, from + lane(), to, WARP);
             __syncwarp();
             const Acc total = sum_of_warp(part);
@@ -320,7 +320,7 @@ template <class A, class X, class Y, class Acc> struct Product {
                                            int row_block, int count, int until_of_lane) const {
         Sums<A, X, Acc> sums;
         Acc found = zero<Acc>();
-        int current = 0, until = __shfl_sync(~0u, until_of_lane, 1);
+        int current = 0, until = __shfl_sync(ALL_LANES, until_of_lane, 1);
         const auto finish = [&]() {
             const Acc of_row = sums.row(row);
             if (row_block == current)
@@ -330,7 +330,7 @@ template <class A, class X, class Y, class Acc> struct Product {
             finish();
             sums = {};
             ++current;
-            until = __shfl_sync(~0u, until_of_lane, min(current + 1, count));
+            until = __shfl_sync(ALL_LANES, until_of_lane, min(current + 1, count));
         };
         // The branches below are uniform across the warp.
         sweep(now, factor, next, blocks, [&](int pair, Two<A> a, Two<X> f) {
@@ -374,11 +374,11 @@ template <class A, class X, class Y, class Acc> struct Product {
 
         // The regular part is one stream over the row-blocks. A row-block has 64 blocks at most, so
         // 32 bits are enough to count from the first one.
-        const int64_t first_block = __shfl_sync(~0u, block, 0);
+        const int64_t first_block = __shfl_sync(ALL_LANES, block, 0);
         const int until_of_lane = int(block - first_block);
         const int64_t first_slot = layout.regular_slots + first_block * BLOCK;
         const Blocks blocks = {layout.columns + first_slot, layout.values + first_slot,
-                               __shfl_sync(~0u, until_of_lane, count), member, warps};
+                               __shfl_sync(ALL_LANES, until_of_lane, count), member, warps};
         Batch now, next;
         Two<X> factor[BATCH_PAIRS];
         fetch(now, blocks, member);
@@ -388,10 +388,10 @@ template <class A, class X, class Y, class Acc> struct Product {
         Irregular rest;
         rest.lanes = lanes;
         rest.end = end;
-        rest.entry = __shfl_up_sync(~0u, end, lanes);
+        rest.entry = __shfl_up_sync(ALL_LANES, end, lanes);
         if (row_of_lane % ROWS == 0)
             rest.entry = 0;
-        rest.origin = layout.irregular_slots + __shfl_sync(~0u, rest_begin, my_row_block);
+        rest.origin = layout.irregular_slots + __shfl_sync(ALL_LANES, rest_begin, my_row_block);
         fetch(rest, member == warps - 1);
         gather_batch(factor, now);
 #pragma unroll

@@ -50,7 +50,7 @@ __device__ __forceinline__ bool is_last_to_arrive(uint32_t *arrivals, uint32_t e
         __threadfence();
         before = atomicAdd(arrivals, 1);
     }
-    if (__shfl_sync(~0u, before, 0) != expected - 1)
+    if (__shfl_sync(ALL_LANES, before, 0) != expected - 1)
         return false;
     __threadfence();
     return true;

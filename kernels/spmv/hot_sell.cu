@@ -199,7 +199,7 @@ __device__ __forceinline__ void hot_sell(const HotSell<A> &a, const X *x, const 
         uint32_t ticket = 0;
         if (lane == 0)
             ticket = atomicAdd(&drawn, 1);
-        const uint32_t following = blockIdx.x + __shfl_sync(~0u, ticket, 0) * gridDim.x;
+        const uint32_t following = blockIdx.x + __shfl_sync(ALL_LANES, ticket, 0) * gridDim.x;
         const SliceHead now = next;
         const uint32_t item = lane >> now.lanes_log2, rank = lane & ((1 << now.lanes_log2) - 1);
         uint32_t row = NO_ROW;
