@@ -82,10 +82,10 @@ impl From<Frame> for SpmvArguments {
 }
 
 impl SpmvArguments {
-    /// Calls the real `cusparseSpMV_bufferSize` with these arguments.
+    /// Calls the real `cusparseSpMV_bufferSize` or `cusparseSpMV_preprocess` with these arguments.
     ///
     /// # Safety
-    /// `address` is that of this function, and the arguments are those of a call to it.
+    /// `address` is that of the function, and the arguments are those of a call to it.
     pub unsafe fn call(&self, address: *const c_void) -> c_int {
         type Real = extern "C" fn(
             Object,
@@ -142,10 +142,10 @@ impl From<Frame> for SpmmArguments {
 }
 
 impl SpmmArguments {
-    /// Calls the real `cusparseSpMM_bufferSize` with these arguments.
+    /// Calls the real `cusparseSpMM_bufferSize` or `cusparseSpMM_preprocess` with these arguments.
     ///
     /// # Safety
-    /// `address` is that of this function, and the arguments are those of a call to it.
+    /// `address` is that of the function, and the arguments are those of a call to it.
     pub unsafe fn call(&self, address: *const c_void) -> c_int {
         type Real = extern "C" fn(
             Object,

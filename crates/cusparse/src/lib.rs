@@ -23,6 +23,7 @@
 //! - `settings`: the environment variables
 //! - `summary`: counts of the calls, printed at exit
 //! - `messages`: messages on stderr
+//! - `testing`: behavior that tests without a device ask for
 //! - `load`: functions that run when the library is loaded and when the process exits
 
 #![deny(unsafe_code)]
@@ -58,6 +59,7 @@ mod settings;
 #[allow(unsafe_code)]
 mod spgemm;
 mod summary;
+mod testing;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 

@@ -145,18 +145,18 @@ fn spmm_problem(
     Ok((problem, shape, b, c))
 }
 
-/// Notes that the program preprocesses a matrix for SpMV, if its products can be taken.
-pub fn preprocess_spmv(call: &SpmvArguments) -> Result<Shape, Decision> {
+/// Returns what a preprocess for SpMV promises, if the products of the matrix can be taken.
+pub fn preprocess_spmv(call: &SpmvArguments) -> Result<(plans::Key, Shape), Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
     let (_, shape, ..) = spmv_problem(getters, call)?;
-    preprocess(&spmv_key(call), shape)
+    preprocess(spmv_key(call), shape)
 }
 
-/// Notes that the program preprocesses a matrix for SpMM, if its products can be taken.
-pub fn preprocess_spmm(call: &SpmmArguments) -> Result<Shape, Decision> {
+/// Returns what a preprocess for SpMM promises, if the products of the matrix can be taken.
+pub fn preprocess_spmm(call: &SpmmArguments) -> Result<(plans::Key, Shape), Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
     let (_, shape, ..) = spmm_problem(getters, call)?;
-    preprocess(&spmm_key(call), shape)
+    preprocess(spmm_key(call), shape)
 }
 
 fn spmv_key(call: &SpmvArguments) -> plans::Key {
@@ -169,13 +169,10 @@ fn spmm_key(call: &SpmmArguments) -> plans::Key {
     plans::Key { matrix, of: Operation::Spmm, handle, algorithm }
 }
 
-fn preprocess(key: &plans::Key, shape: Shape) -> Result<Shape, Decision> {
+fn preprocess(key: plans::Key, shape: Shape) -> Result<(plans::Key, Shape), Decision> {
     decide_by_rule(&shape, Preprocessed(false))?;
     handles::state_of(key.handle)?.direct()?;
-    match plans::promise(key) {
-        true => Ok(shape),
-        false => Err(Outcome::Again.into()),
-    }
+    Ok((key, shape))
 }
 
 /// Returns the plan of a preprocessed matrix, which is made if it is due; `None` if there is none, or the
@@ -187,7 +184,7 @@ fn plan_of(
 ) -> Result<Option<Arc<Plan>>, Decision> {
     let stream = getters.stream(key.handle)?;
     let state = handles::state_of(key.handle)?;
-    if state.direct()?.is_capturing(stream).unwrap_or(true) {
+    if state.is_capturing(stream)? {
         return Ok(None);
     }
     match plans::next(key) {
