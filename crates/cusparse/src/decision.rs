@@ -19,6 +19,7 @@ use crate::real::{self, Cusparse, Missing};
 use crate::rules::Shape;
 use crate::settings::{settings, Mode};
 use crate::spgemm;
+use crate::spmvop;
 use crate::summary;
 
 macro_rules! outcomes {
@@ -82,8 +83,12 @@ outcomes! {
     UnknownVersion = Forwarded "forwarded: unknown version of cuSPARSE";
     /// There is no CUDA device, or none that Tarsia can use.
     NoDevice = Forwarded "forwarded: no CUDA device for Tarsia";
-    /// The function is a step of a product that this version of Tarsia never takes, such as `cusparseSpMVOp`.
-    NotTaken = Forwarded "forwarded: not taken by this version of Tarsia";
+    /// The function is of `cusparseSpMVOp`, whose products only `TARSIA_CUSPARSE=force` takes.
+    NotTaken = Forwarded "forwarded: only TARSIA_CUSPARSE=force takes these products";
+    /// The plan of a `cusparseSpMVOp` is unknown, or has an epilogue of the program's.
+    Epilogue = Forwarded "forwarded: the plan has an epilogue, or was made without Tarsia";
+    /// A `cusparseSpMVOp` has its y and its result in different arrays.
+    Apart = Forwarded "forwarded: the result is not where y is";
     /// The call is a later step of an SpGEMM whose first step cuSPARSE has got, or that has had none.
     NotBegun = Forwarded "forwarded: cuSPARSE has got the first step of this product";
     /// nnz(C) could not be set, since the probe of cuSPARSE's descriptors has failed.
@@ -233,15 +238,18 @@ fn note_end(function: Function, frame: Frame) {
             let handle = arguments::object(frame, 0);
             plans::forget_handle(handle);
             spgemm::forget_handle(handle);
+            spmvop::forget_handle(handle);
             handles::forget_handle(handle);
         }
         Function::cusparseDestroySpMat => {
             handles::forget_matrix(arguments::object(frame, 0));
             plans::forget(arguments::object(frame, 0));
+            spmvop::forget_matrix(arguments::object(frame, 0));
         }
         // With other arrays the matrix may have another pattern, even at the same addresses.
         Function::cusparseCsrSetPointers | Function::cusparseCscSetPointers => {
             plans::forget(arguments::object(frame, 0));
+            spmvop::forget_matrix(arguments::object(frame, 0));
         }
         _ => {}
     }
@@ -294,6 +302,7 @@ fn step(
             size(status, call.last, || products::spmm_buffer_bytes(&call))
         }
         _ if operation == Operation::Spgemm => spgemm::step(function, address, frame),
+        _ if settings().is_forced() => spmvop::step(function, address, frame),
         _ => (Outcome::NotTaken.into(), None),
     }
 }
@@ -327,7 +336,8 @@ fn promised(
     (decision, Some(status))
 }
 
-fn product(result: Result<Shape, Decision>) -> (Decision, Option<c_int>) {
+/// Returns a decision about a product, and the status unless the call is to be forwarded.
+pub fn product(result: Result<Shape, Decision>) -> (Decision, Option<c_int>) {
     match result {
         Ok(shape) => (Decision { outcome: Outcome::Taken, more: More::Shape(shape) }, Some(SUCCESS)),
         Err(declined) if declined.outcome == Outcome::Broken => (declined, Some(EXECUTION_FAILED)),

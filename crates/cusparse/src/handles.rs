@@ -23,6 +23,7 @@ use crate::plans;
 use crate::rules::Shape;
 use crate::settings::settings;
 use crate::spgemm;
+use crate::spmvop;
 use crate::testing;
 
 /// Greatest number of shapes that are remembered for a handle. Before more are added, all are forgotten;
@@ -235,7 +236,8 @@ pub fn forked() {
         && HANDLES.try_read().is_ok_and(|handles| handles.is_empty())
         && PREPROCESSED.try_lock().is_ok()
         && plans::are_none()
-        && spgemm::are_none();
+        && spgemm::are_none()
+        && spmvop::are_none();
     if !is_unused {
         IS_CHILD.store(true, Ordering::Relaxed);
     }

@@ -50,7 +50,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Returns the address of the descriptor, and whether the plan is SpMM's.
+    /// Returns the address of the descriptor, or of a plan of `cusparseSpMVOp`, and whether the plan is SpMM's.
     fn place(&self) -> (usize, bool) {
         (self.matrix.addr(), self.of == Operation::Spmm)
     }

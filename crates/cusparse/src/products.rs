@@ -53,6 +53,30 @@ pub fn spmv(call: &SpmvArguments) -> Result<Shape, Decision> {
     })
 }
 
+/// Computes the product of a call of `cusparseSpMVOp`, or declines the call. `call` is the SpMV with its result as
+/// y, which must be where `y` of the call is.
+pub fn spmvop(call: &SpmvArguments, y: Object, key: &plans::Key) -> Result<Shape, Decision> {
+    let getters = getters().ok_or(Outcome::NotDescribed)?;
+    not_null(&[call.alpha, call.beta, y])?;
+    let (problem, shape, x, z) = spmv_problem(getters, call)?;
+    let y = getters.vector(y, false)?;
+    if (y.values, y.len, y.value_type) != (z.values, z.len, z.value_type) {
+        return Err(Outcome::Apart.into());
+    }
+    let plan = plan_of(getters, key, |direct, stream, is_frozen| {
+        Ok(Plan::Spmv(direct.dense(stream, &problem, is_frozen)?))
+    })?;
+    match plan.as_deref().filter(|plan| plan.serves_spmv(&problem)) {
+        Some(Plan::Spmv(product)) => {
+            let scalars = (call.alpha, call.beta, null_mut());
+            take(getters, call.handle, &shape, scalars, |direct, call| {
+                direct.planned_spmv(call, product, problem.a.values(), &x, &z)
+            })
+        }
+        _ => Err(Outcome::Preprocessed.into()),
+    }
+}
+
 /// Returns the least size that a call of `cusparseSpMV_bufferSize` must answer.
 pub fn spmv_buffer_bytes(call: &SpmvArguments) -> Result<usize, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
@@ -191,7 +215,13 @@ fn plan_of(
         Next::Use(plan) => Ok(Some(plan)),
         Next::Without => Ok(None),
         Next::Make => {
-            let plan = make(state.prepared(stream)?, stream, settings().frozen_values).map(Arc::new);
+            let direct = state.prepared(stream)?;
+            // After a panic there is no plan either, and none is tried again.
+            let plan = catch(|| make(direct, stream, settings().frozen_values).map(Arc::new));
+            let plan = plan.unwrap_or_else(|| {
+                let message = "the analysis of a matrix has panicked".to_string();
+                Err(Error { status: Status::InternalError, message })
+            });
             plans::keep(key, plan.as_ref().ok().map(Arc::clone));
             Ok(Some(plan.map_err(Failure::Refused)?))
         }

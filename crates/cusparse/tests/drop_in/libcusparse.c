@@ -1,9 +1,9 @@
 /* Stand-in for libcusparse.so.12: it computes nothing, but writes every call with its arguments to
  * the file that STAND_IN_LOG names. Each function returns a status of its own, except that the
- * bufferSize and preprocess functions and SpGEMM_workEstimation succeed if STAND_IN_SIZES is set,
- * and SpGEMM's later steps are refused if the earlier ones have not come. Functions that create and
- * describe objects are in objects.h. If STAND_IN_WAITS is set, SpMV_bufferSize sets the size to 1
- * and waits until another thread has set it to 2.
+ * bufferSize and preprocess functions, SpMVOp_create… and SpGEMM_workEstimation succeed if
+ * STAND_IN_SIZES is set, and SpGEMM's later steps are refused if the earlier ones have not come.
+ * Functions that create and describe objects are in objects.h. If STAND_IN_WAITS is set,
+ * SpMV_bufferSize sets the size to 1 and waits until another thread has set it to 2.
  *
  * The macros MAJOR, MINOR and PATCH are its version.
  */
@@ -158,7 +158,7 @@ int cusparseSpMVOp(Object handle, Object plan, const void *alpha, const void *be
 #if SPMVOP == 1270
 int cusparseSpMVOp_createDescr(Object handle, Object *description, int op, Object a, Object x,
                                Object y, Object z, int type) {
-    CALLED(109, (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type)));
+    CALLED(sized(109), (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type)));
 }
 #elif SPMVOP == 1271
 int cusparseSpMVOp_bufferSize(Object handle, int op, Object a, Object x, Object y, Object z,
@@ -168,7 +168,8 @@ int cusparseSpMVOp_bufferSize(Object handle, int op, Object a, Object x, Object 
 
 int cusparseSpMVOp_createDescr(Object handle, Object *description, int op, Object a, Object x,
                                Object y, Object z, int type, void *buffer) {
-    CALLED(109, (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type), A(buffer)));
+    CALLED(sized(109),
+           (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type), A(buffer)));
 }
 #else
 int cusparseSpMVOp_bufferSize(Object handle, int op, Object a, Object x, Object y, Object z,
@@ -178,14 +179,14 @@ int cusparseSpMVOp_bufferSize(Object handle, int op, Object a, Object x, Object 
 
 int cusparseSpMVOp_createDescr(Object handle, Object *description, int op, Object a, Object x,
                                Object y, Object z, int type, int algorithm, void *buffer) {
-    CALLED(109, (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type), A(algorithm),
-                 A(buffer)));
+    CALLED(sized(109), (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type),
+                        A(algorithm), A(buffer)));
 }
 #endif
 
 int cusparseSpMVOp_createPlan(Object handle, Object description, Object *plan, const void *code,
                               size_t bytes) {
-    CALLED(111, (A(handle), A(description), A(plan), A(code), A(bytes)));
+    CALLED(sized(111), (A(handle), A(description), A(plan), A(code), A(bytes)));
 }
 
 int cusparseSpMVOp_destroyDescr(Object description) { CALLED(112, A(description)); }

@@ -18,7 +18,7 @@ fn outcome_of(outcome: &Outcome, name: &str) -> String {
 }
 
 const NO_OPERATION: &str = "forwarded: with this operation A would have to be converted";
-const NOT_TAKEN: &str = "forwarded: not taken by this version of Tarsia";
+const NOT_TAKEN: &str = "forwarded: only TARSIA_CUSPARSE=force takes these products";
 const NOT_BEGUN: &str = "forwarded: cuSPARSE has got the first step of this product";
 
 #[test]

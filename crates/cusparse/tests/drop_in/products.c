@@ -8,6 +8,7 @@
  * - prepared N: products after preprocess are taken, of N columns or (0) of a vector; a third
  * argument says that values do not change
  * - refused N: products after a preprocess that cuSPARSE refuses have no plan
+ * - operations: products of SpMVOp are taken
  * - handles N: products after preprocess have no plan once the handle was destroyed
  * - threads: products are taken in 8 threads, which have their own handles or share one
  * - fork: products are taken, and forwarded in a child made by fork
@@ -413,6 +414,87 @@ static void handles(int columns) {
     end_prepared(&p);
 }
 
+#if SPMVOP
+/* Makes a plan of SpMVOp, with the stand-in's next addresses, and an epilogue if there is code. */
+static Object make_operation(Prepared *p, const void *code) {
+    Object description = (Object)0x1000, plan = (Object)0x200000;
+    cusparseSpMVOp_createDescr(p->handle, &description, 0, p->a.descriptor, p->dense, p->out,
+                               p->out, R64F
+#if SPMVOP == 1271
+                               ,
+                               NULL
+#elif SPMVOP > 1271
+                               ,
+                               1, NULL
+#endif
+    );
+    cusparseSpMVOp_createPlan(p->handle, description, &plan, code, code ? 8 : 0);
+    return plan;
+}
+
+static void is_operated(Prepared *p, Object plan, const double *values, int is_taken,
+                        const char *when) {
+    double alpha = 0.5, beta = 2;
+    int is_right = 1;
+    for (int row = 0; row < M; ++row)
+        p->c[row] = row;
+    int status = cusparseSpMVOp(p->handle, plan, &alpha, &beta, p->dense, p->out, p->out);
+    for (int row = 0; is_taken && row < M; ++row) {
+        double sum = 0;
+        for (int at = row_begin[row]; at < row_begin[row + 1]; ++at)
+            sum += values[at] * p->b[col_of[at]];
+        is_right &= p->c[row] == alpha * sum + beta * row;
+    }
+    expect(is_right && status == (is_taken ? 0 : 108), "SpMVOp", when);
+}
+
+static void operations(Object handle) {
+    Prepared p;
+    make_prepared(&p, handle, 0);
+    double *values = p.a.values, *others = array_of(R64F, MOST), one = 1, apart[M];
+    Object plan = make_operation(&p, NULL), z;
+    for (int round = 0; round < 3; ++round)
+        is_operated(&p, plan, values, round > 0, "of a plan");
+    for (int at = 0; at < nnz; ++at)
+        values[at] += 1;
+    is_operated(&p, plan, values, 1, "with other values");
+    cusparseSpMatSetValues(p.a.descriptor, others);
+    is_operated(&p, plan, others, 1, "with another array of values");
+    cusparseSpMatSetValues(p.a.descriptor, values);
+    cusparseCreateDnVec(&z, M, apart, R64F);
+    expect(cusparseSpMVOp(handle, plan, &one, &one, p.dense, p.out, z) == 108, "SpMVOp",
+           "with another array for the result");
+    cusparseDestroyDnVec(z);
+    p.handle = &p;
+    is_operated(&p, plan, values, 0, "with another handle");
+    p.handle = handle;
+    cusparseSpMVOp_destroyPlan(plan);
+    is_operated(&p, plan, values, 0, "of a plan that was destroyed");
+    plan = make_operation(&p, "code");
+    for (int round = 0; round < 3; ++round)
+        is_operated(&p, plan, values, 0, "with an epilogue");
+    unsetenv("STAND_IN_SIZES");
+    plan = make_operation(&p, NULL);
+    for (int round = 0; round < 3; ++round)
+        is_operated(&p, plan, values, 0, "of a plan that cuSPARSE has refused");
+    setenv("STAND_IN_SIZES", "1", 1);
+    plan = make_operation(&p, NULL);
+    for (int round = 0; round < 3; ++round)
+        is_operated(&p, plan, values, round > 0, "of another plan");
+    cusparseCsrSetPointers(p.a.descriptor, p.a.first, p.a.indices, values);
+    for (int round = 0; round < 3; ++round)
+        is_operated(&p, plan, values, 0, "with other arrays");
+    plan = make_operation(&p, NULL);
+    for (int round = 0; round < 2; ++round)
+        is_operated(&p, plan, values, round > 0, "before its handle is destroyed");
+    cusparseDestroy(handle);
+    for (int round = 0; round < 3; ++round)
+        is_operated(&p, plan, values, 0, "after its handle was destroyed");
+    free(others);
+    end_prepared(&p);
+}
+#endif
+
 /* Plans of a preprocessed matrix: `forwarded` is the status of products that have none. */
 static void prepared(Object handle, int columns, int is_frozen) {
     int forwarded = columns ? SPMM_STATUS : SPMV_STATUS;
@@ -574,6 +656,10 @@ int main(int count, char **arguments) {
         refused(handle, atoi(arguments[2]));
     else if (strcmp(what, "handles") == 0)
         handles(atoi(arguments[2]));
+#if SPMVOP
+    else if (strcmp(what, "operations") == 0)
+        operations(handle);
+#endif
     else if (strcmp(what, "inside") == 0)
         inside();
     else if (strcmp(what, "threads") == 0)

@@ -192,6 +192,22 @@ fn plans_go_with_their_handle() {
     assert_eq!(products(&with), 2);
 }
 
+/// The plan of SpMVOp is a promise, too, in every version that has it, whose functions have different arguments.
+#[test]
+fn plans_of_spmvop_are_promises() {
+    for (version, spmvop) in [([12, 7, 2], 1270), ([12, 7, 10], 1271), ([12, 9, 4], 1290)] {
+        let world = World::of_version(version, spmvop);
+        compile(&world);
+        let with = world.with(&["products", "operations"], &[FORCE, ON_HOST, SIZES]);
+        assert_eq!(products(&with), 25);
+        assert_eq!(calls(&with, "cusparseSpMVOp", "taken"), 7);
+        for (reason, count) in [("the result is not where y is", 1), ("the plan has an epilogue", 13)] {
+            let found = calls(&with, "cusparseSpMVOp", &format!("forwarded: {reason}"));
+            assert_eq!(found, count, "{reason}: {:#?}", with.messages);
+        }
+    }
+}
+
 /// Every step of a product is taken, also where cuSPARSE refuses the first one.
 #[test]
 fn spgemm_is_taken_and_right() {
