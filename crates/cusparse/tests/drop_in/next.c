@@ -1,5 +1,5 @@
-/* Two libraries with a function of the same name, of which the first looks for the next one: that is
- * the second one's only if dlsym sees who has called it. With -DSECOND it is the second one. */
+/* Two libraries with a function of the same name, of which the first looks for the next one: that
+ * is the second one's only if dlsym sees who has called it. With -DSECOND it is the second one. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
