@@ -15,6 +15,8 @@ use std::sync::Arc;
 use once_cell::sync::OnceCell;
 use parking_lot::{Mutex, RwLock};
 
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::memory::release_finished as release_of;
 use crate::backend::cuda::ONCE_WORKSPACE_BYTES;
 use crate::backend::{self, Backend};
 use crate::context::Handle;
@@ -67,6 +69,16 @@ pub enum Failure {
     Refused(Error),
     /// Part of the work was enqueued, and the contents of the result are undefined.
     Broken(Error),
+}
+
+impl Failure {
+    /// Makes the failure of a product of which part was enqueued or not.
+    fn new(error: Error, has_begun: bool) -> Self {
+        match has_begun {
+            true => Failure::Broken(error),
+            false => Failure::Refused(error),
+        }
+    }
 }
 
 /// Factor of a problem: its name, operation and matrix.
@@ -164,6 +176,15 @@ impl Direct {
     /// Returns whether [`Self::prepare`] has succeeded.
     pub fn is_prepared(&self) -> bool {
         self.handle.get().is_some()
+    }
+
+    /// Copies a scalar of `bytes` bytes (up to 16) from where the device reads it. Blocks; an error if the stream is
+    /// being captured.
+    pub fn read_scalar(&self, stream: Address, from: Address, bytes: usize) -> Result<[u8; 16]> {
+        let mut scalar = [0_u8; 16];
+        let bytes = bytes.min(scalar.len());
+        self.backend.copy_to_host(Address::new(scalar.as_mut_ptr()), from, bytes, stream)?;
+        Ok(scalar)
     }
 
     /// Allocates the memory that products share. Blocks the first time; must not be called during a capture.
@@ -327,11 +348,10 @@ impl Direct {
         call: &Call,
         f: impl FnOnce(&Handle) -> Result<()>,
     ) -> std::result::Result<(), Failure> {
-        self.with_handle(call.stream, call.pointer_mode, f).map_err(|error| match error.status {
-            // All checks come before the first launch.
-            Status::InvalidValue | Status::InvalidState | Status::NotSupported => Failure::Refused(error),
-            Status::InsufficientResources | Status::AllocFailed => Failure::Refused(error),
-            _ => Failure::Broken(error),
+        let before = self.backend.enqueued();
+        self.with_handle(call.stream, call.pointer_mode, f).map_err(|error| {
+            let has_begun = has_begun([before, self.backend.enqueued()], error.status);
+            Failure::new(error, has_begun)
         })
     }
 
@@ -409,7 +429,7 @@ impl Direct {
     ) -> std::result::Result<(), Failure> {
         let begun = Cell::new(false);
         let result = self.with_handle(call.stream, call.pointer_mode, |handle| f(handle, &begun));
-        result.map_err(|error| if begun.get() { Failure::Broken(error) } else { Failure::Refused(error) })
+        result.map_err(|error| Failure::new(error, begun.get()))
     }
 
     /// Runs `f` with a stream and a pointer mode set on the handle, one call at a time.
@@ -430,6 +450,12 @@ impl Direct {
     }
 }
 
+/// Releases memory of products that are gone, as far as the work that used it is done; otherwise that happens when
+/// memory is allocated the next time. Returns whether none is left. Never blocks.
+pub fn release_finished() -> bool {
+    Device::all().iter().filter(|device| !release_of(device)).count() == 0
+}
+
 /// Returns the size in bytes of the buffer of an SpMM that needs `workspace` bytes of workspace, with
 /// counters for a graph. An SpMM that needs no workspace needs no counters either.
 fn spmm_buffer_bytes(workspace: usize) -> usize {
@@ -446,6 +472,23 @@ fn lent(buffer: Address, bytes: usize) -> Workspace {
     }
     let skipped = buffer.value().next_multiple_of(LINE) - buffer.value();
     Workspace { address: buffer.offset(skipped), bytes: bytes - skipped }
+}
+
+/// Returns whether a call that ended with an error has begun its product, by the numbers of works that the thread
+/// had enqueued before and after it, and on the host, which enqueues none, by the status.
+fn has_begun([before, after]: [Option<u64>; 2], status: Status) -> bool {
+    if before.is_some() {
+        return before != after;
+    }
+    // On the host all checks come before the first row.
+    !matches!(
+        status,
+        Status::InvalidValue
+            | Status::InvalidState
+            | Status::NotSupported
+            | Status::InsufficientResources
+            | Status::AllocFailed
+    )
 }
 
 fn not_in_place() -> Error {
@@ -608,6 +651,30 @@ mod tests {
         let [first, second] = direct.fingerprints(Address::NULL, [&a.matrix(), &other.matrix()]).unwrap();
         assert_ne!(first, second);
         assert_eq!(direct.fingerprints(Address::NULL, [&a.matrix(), &out.matrix()]).unwrap(), [first; 2]);
+    }
+
+    /// A product of which a part is on its way must not be computed by another library as well: its status says
+    /// nothing about that.
+    #[test]
+    fn a_product_has_begun_once_work_was_enqueued() {
+        for status in [Status::InvalidValue, Status::InsufficientResources, Status::ExecutionFailed] {
+            assert!(has_begun([Some(3), Some(4)], status), "{status:?}");
+            assert!(!has_begun([Some(4), Some(4)], status), "{status:?}");
+            assert_eq!(has_begun([None, None], status), status == Status::ExecutionFailed);
+        }
+        let begun = |failure| matches!(failure, Failure::Broken(_));
+        assert!([true, false].map(|is| begun(Failure::new(not_in_place(), is))) == [true, false]);
+    }
+
+    #[test]
+    fn scalars_are_read_where_products_read_them() {
+        let direct = Direct::open(true).unwrap();
+        for bytes in [4, 8, 16, 99] {
+            let scalar = direct.read_scalar(Address::NULL, at(&[1.5_f64, -2.0]), bytes).unwrap();
+            let expected = [1.5_f64.to_ne_bytes(), (-2.0_f64).to_ne_bytes()].concat();
+            let read = bytes.min(16);
+            assert_eq!((&scalar[..read], &scalar[read..]), (&expected[..read], &[0_u8; 16][read..]));
+        }
     }
 
     /// Problem C = A · B with B and C by rows, where A is taken to have `rows` rows.

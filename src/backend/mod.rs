@@ -70,6 +70,15 @@ pub trait Backend: Operations + Send + Sync {
     fn is_current(&self) -> bool {
         true
     }
+    /// Number of the context in which the backend works. A device may have several, which share neither streams
+    /// nor kernels.
+    fn context_number(&self) -> u64 {
+        0
+    }
+    /// Number of works that the calling thread has enqueued so far; `None` where every call is synchronous.
+    fn enqueued(&self) -> Option<u64> {
+        None
+    }
     /// Sets memory to zero bytes in the order of the stream. Asynchronous and capturable.
     fn clear_in_order(&self, _cx: &Context, address: Address, bytes: usize) -> Result<()> {
         memory::copy::clear(address, bytes);

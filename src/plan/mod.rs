@@ -479,6 +479,13 @@ impl Plan {
             mine.kind().c_name(),
             mine.device()
         );
+        require!(
+            mine.context_number() == other.context_number(),
+            invalid("handle"),
+            "it is of another CUDA context of device {} than the plan: neither streams nor kernels go from one \
+             context to another",
+            mine.device()
+        );
         Ok(())
     }
 }

@@ -82,10 +82,10 @@ impl From<Frame> for SpmvArguments {
 }
 
 impl SpmvArguments {
-    /// Calls the real `cusparseSpMV_bufferSize` with these arguments.
+    /// Calls the real `cusparseSpMV_bufferSize` or `cusparseSpMV_preprocess` with these arguments.
     ///
     /// # Safety
-    /// `address` is that of this function, and the arguments are those of a call to it.
+    /// `address` is that of the function, and the arguments are those of a call to it.
     pub unsafe fn call(&self, address: *const c_void) -> c_int {
         type Real = extern "C" fn(
             Object,
@@ -142,10 +142,10 @@ impl From<Frame> for SpmmArguments {
 }
 
 impl SpmmArguments {
-    /// Calls the real `cusparseSpMM_bufferSize` with these arguments.
+    /// Calls the real `cusparseSpMM_bufferSize` or `cusparseSpMM_preprocess` with these arguments.
     ///
     /// # Safety
-    /// `address` is that of this function, and the arguments are those of a call to it.
+    /// `address` is that of the function, and the arguments are those of a call to it.
     pub unsafe fn call(&self, address: *const c_void) -> c_int {
         type Real = extern "C" fn(
             Object,
@@ -236,6 +236,36 @@ impl SpgemmArguments {
         let SpgemmArguments { descriptor, size, buffer, .. } = *self;
         real(handle, op_a, op_b, alpha, a, b, beta, c, compute, algorithm, descriptor, size, buffer)
     }
+}
+
+impl Frame {
+    /// Calls a real function with the arguments of the call, of which it has up to ten. What follows its last one is
+    /// not read by it.
+    ///
+    /// # Safety
+    /// `address` is that of the function, whose arguments are all integers and pointers.
+    pub unsafe fn call(self, address: *const c_void) -> c_int {
+        type Word = u64;
+        type Real = extern "C" fn(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word) -> c_int;
+        // SAFETY: the caller's promise. Behind the arguments on the stack are the caller's own words.
+        let real: Real = unsafe { std::mem::transmute(address) };
+        let [a, b, c, d, e, f, g, h, i, j] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|at| self.word(at));
+        real(a, b, c, d, e, f, g, h, i, j)
+    }
+}
+
+/// Returns the number of type int that is argument number `at`, under the condition of [`object`].
+pub fn number(frame: Frame, at: usize) -> c_int {
+    frame.int(at)
+}
+
+/// Reads what a function has written to an address.
+///
+/// # Safety
+/// `from` is valid for a read.
+pub unsafe fn read<T: Copy>(from: *const T) -> T {
+    // SAFETY: the caller's promise.
+    unsafe { from.read_unaligned() }
 }
 
 /// Returns the handle or descriptor that is argument number `at`. Only for first arguments whose positions

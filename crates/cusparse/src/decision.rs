@@ -19,6 +19,7 @@ use crate::real::{self, Cusparse, Missing};
 use crate::rules::Shape;
 use crate::settings::{settings, Mode};
 use crate::spgemm;
+use crate::spmvop;
 use crate::summary;
 
 macro_rules! outcomes {
@@ -44,6 +45,11 @@ macro_rules! outcomes {
             pub fn text(self) -> &'static str {
                 const TEXTS: &[&str] = &[$($text,)*];
                 TEXTS[self as usize]
+            }
+
+            /// Returns the text without the word in front that says who gets the call.
+            pub fn reason(self) -> &'static str {
+                self.text().split_once(": ").map_or(self.text(), |(_, reason)| reason)
             }
         }
     };
@@ -77,8 +83,12 @@ outcomes! {
     UnknownVersion = Forwarded "forwarded: unknown version of cuSPARSE";
     /// There is no CUDA device, or none that Tarsia can use.
     NoDevice = Forwarded "forwarded: no CUDA device for Tarsia";
-    /// The function is a step of a product that this version of Tarsia never takes, such as `cusparseSpMVOp`.
-    NotTaken = Forwarded "forwarded: not taken by this version of Tarsia";
+    /// The function is of `cusparseSpMVOp`, whose products only `TARSIA_CUSPARSE=force` takes.
+    NotTaken = Forwarded "forwarded: only TARSIA_CUSPARSE=force takes these products";
+    /// The plan of a `cusparseSpMVOp` is unknown, or has an epilogue of the program's.
+    Epilogue = Forwarded "forwarded: the plan has an epilogue, or was made without Tarsia";
+    /// A `cusparseSpMVOp` has its y and its result in different arrays.
+    Apart = Forwarded "forwarded: the result is not where y is";
     /// The call is a later step of an SpGEMM whose first step cuSPARSE has got, or that has had none.
     NotBegun = Forwarded "forwarded: cuSPARSE has got the first step of this product";
     /// nnz(C) could not be set, since the probe of cuSPARSE's descriptors has failed.
@@ -89,7 +99,7 @@ outcomes! {
     Captured = Forwarded "forwarded: it is captured into a graph";
     /// Tarsia has refused a later step of an SpGEMM, whose first step cuSPARSE has got now, too.
     Late = Forwarded "forwarded: Tarsia cannot compute the product after all";
-    /// cuSPARSE has answered a call for the size of a buffer with an error.
+    /// cuSPARSE has answered a call for the size of a buffer, or a preprocess, with an error.
     Unanswered = Forwarded "forwarded: cuSPARSE refuses the arguments";
     /// An argument is NULL; cuSPARSE reports such errors itself.
     Null = Forwarded "forwarded: a pointer is NULL";
@@ -155,6 +165,8 @@ pub enum More {
     Product(Box<SpgemmProblem>),
     /// Error that Tarsia has returned.
     Error(Error),
+    /// Reason for which the call would have been forwarded, if that were still possible.
+    Instead(Outcome),
 }
 
 impl From<Outcome> for Decision {
@@ -180,6 +192,7 @@ pub fn decide(function: Function, real: Result<NonNull<c_void>, Missing>, frame:
     if settings.mode == Mode::Off && real.is_ok() {
         return None;
     }
+    let _inside = handles::Inside::enter();
     messages::problems();
     let (decision, answer) = match (real, function.role()) {
         (Err(Missing::Library), _) => (Outcome::NoCusparse.into(), None),
@@ -188,37 +201,55 @@ pub fn decide(function: Function, real: Result<NonNull<c_void>, Missing>, frame:
             note_end(function, frame);
             (Outcome::Cusparses.into(), None)
         }
+        (Ok(_), Role::Step(_)) if handles::is_child() => (Outcome::Child.into(), None),
         (Ok(address), Role::Step(operation)) => step(function, operation, address, frame),
     };
-    let Decision { outcome, more } = decision;
+    // A panic in what follows must not cause a call to be forwarded that has been answered.
+    catch(|| report(function, decision));
+    if !matches!(function, Function::cusparseSpMV | Function::cusparseSpMM) {
+        catch(handles::release_finished);
+    }
+    answer
+}
+
+/// Counts a call, and prints it in a trace.
+fn report(function: Function, Decision { outcome, more }: Decision) {
     if outcome == Outcome::NoCusparse {
         messages::no_cusparse();
     }
     summary::count(function, outcome);
-    if settings.mode == Mode::Trace {
+    if settings().mode == Mode::Trace {
         let more = match more {
             More::Nothing => String::new(),
             More::Shape(shape) => format!(" ({})", shape.describe()),
             More::Rule(shape, why) => format!(" ({}; {why})", shape.describe()),
             More::Product(problem) => format!(" ({})", spgemm::describe(&problem)),
             More::Error(error) => format!(" ({})", error.message),
+            More::Instead(outcome) => format!(" ({})", outcome.reason()),
         };
         messages::line(&format!("{} {}{more}", function.name(), outcome.text()));
     }
-    answer
 }
 
 /// Removes the state that the drop-in keeps for an object that the program destroys or changes.
 fn note_end(function: Function, frame: Frame) {
     match function {
-        Function::cusparseDestroy => handles::forget_handle(arguments::object(frame, 0)),
+        Function::cusparseDestroy => {
+            let handle = arguments::object(frame, 0);
+            plans::forget_handle(handle);
+            spgemm::forget_handle(handle);
+            spmvop::forget_handle(handle);
+            handles::forget_handle(handle);
+        }
         Function::cusparseDestroySpMat => {
             handles::forget_matrix(arguments::object(frame, 0));
             plans::forget(arguments::object(frame, 0));
+            spmvop::forget_matrix(arguments::object(frame, 0));
         }
         // With other arrays the matrix may have another pattern, even at the same addresses.
         Function::cusparseCsrSetPointers | Function::cusparseCscSetPointers => {
             plans::forget(arguments::object(frame, 0));
+            spmvop::forget_matrix(arguments::object(frame, 0));
         }
         _ => {}
     }
@@ -248,8 +279,16 @@ fn step(
     match function {
         Function::cusparseSpMV => product(products::spmv(&frame.into())),
         Function::cusparseSpMM => product(products::spmm(&frame.into())),
-        Function::cusparseSpMV_preprocess => promised(products::preprocess_spmv(&frame.into())),
-        Function::cusparseSpMM_preprocess => promised(products::preprocess_spmm(&frame.into())),
+        Function::cusparseSpMV_preprocess => {
+            let call = SpmvArguments::from(frame);
+            // SAFETY: `address` is that of this function, and the arguments are those of the call.
+            promised(products::preprocess_spmv(&call), || unsafe { call.call(address.as_ptr()) })
+        }
+        Function::cusparseSpMM_preprocess => {
+            let call = SpmmArguments::from(frame);
+            // SAFETY: `address` is that of this function, and the arguments are those of the call.
+            promised(products::preprocess_spmm(&call), || unsafe { call.call(address.as_ptr()) })
+        }
         Function::cusparseSpMV_bufferSize => {
             let call = SpmvArguments::from(frame);
             // SAFETY: `address` is that of this function, and the arguments are those of the call.
@@ -263,6 +302,7 @@ fn step(
             size(status, call.last, || products::spmm_buffer_bytes(&call))
         }
         _ if operation == Operation::Spgemm => spgemm::step(function, address, frame),
+        _ if settings().is_forced() => spmvop::step(function, address, frame),
         _ => (Outcome::NotTaken.into(), None),
     }
 }
@@ -273,13 +313,31 @@ fn note_preprocessed(matrix: Object, operation: Operation) {
     plans::expire(matrix, operation);
 }
 
-/// Forwards a preprocess, after which Tarsia may make a plan.
-fn promised(result: Result<Shape, Decision>) -> (Decision, Option<c_int>) {
-    let noted = |shape| Decision { outcome: Outcome::Promised, more: More::Shape(shape) };
-    (result.map_or_else(|declined| declined, noted), None)
+/// Handles a preprocess, after which Tarsia may make a plan: cuSPARSE carries it out by `real`, and only if it has
+/// done so is there a promise.
+fn promised(
+    promise: Result<(plans::Key, Shape), Decision>,
+    real: impl FnOnce() -> c_int,
+) -> (Decision, Option<c_int>) {
+    let (key, shape) = match promise {
+        Ok(promise) => promise,
+        Err(declined) => return (declined, None),
+    };
+    let status = real();
+    if status != SUCCESS {
+        return (Outcome::Unanswered.into(), Some(status));
+    }
+    // cuSPARSE has executed the call: a panic must not cause it to be forwarded a second time.
+    let decision = match catch(|| plans::promise(&key)) {
+        Some(true) => Decision { outcome: Outcome::Promised, more: More::Shape(shape) },
+        Some(false) => Outcome::Again.into(),
+        None => Outcome::Refused.into(),
+    };
+    (decision, Some(status))
 }
 
-fn product(result: Result<Shape, Decision>) -> (Decision, Option<c_int>) {
+/// Returns a decision about a product, and the status unless the call is to be forwarded.
+pub fn product(result: Result<Shape, Decision>) -> (Decision, Option<c_int>) {
     match result {
         Ok(shape) => (Decision { outcome: Outcome::Taken, more: More::Shape(shape) }, Some(SUCCESS)),
         Err(declined) if declined.outcome == Outcome::Broken => (declined, Some(EXECUTION_FAILED)),

@@ -19,8 +19,12 @@ use tarsia::facade::Address;
 use crate::arguments::Object;
 use crate::decision::Outcome;
 use crate::messages;
+use crate::plans;
 use crate::rules::Shape;
 use crate::settings::settings;
+use crate::spgemm;
+use crate::spmvop;
+use crate::testing;
 
 /// Greatest number of shapes that are remembered for a handle. Before more are added, all are forgotten;
 /// products without a remembered shape run without the program's buffer, or are forwarded if they need one.
@@ -48,9 +52,32 @@ static PREPROCESSED: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 /// Number of preprocessed matrices, so that a process without any takes no lock.
 static PREPROCESSED_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// True in a child that `fork` has made of a process with handles: CUDA does not work in it, and another
-/// thread of the parent may have held a lock.
+/// True in a child that `fork` has made of a process with handles, or during a call of another thread: CUDA does
+/// not work in it, and that thread may have held a lock, which is never released in the child.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// Number of threads that are inside of an intercepted call.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+
+/// True once memory of a plan was released that work may still use.
+static RELEASES_PENDING: AtomicBool = AtomicBool::new(false);
+
+/// Guard of a call, outside of which a thread neither holds a lock of this library nor initializes anything.
+pub struct Inside(());
+
+impl Inside {
+    /// Begins a call, which ends when the guard is dropped.
+    pub fn enter() -> Self {
+        INSIDE.fetch_add(1, Ordering::Relaxed);
+        Inside(())
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl HandleState {
     fn new() -> Self {
@@ -100,12 +127,18 @@ impl HandleState {
         }
     }
 
+    /// Returns whether the stream is being captured into a graph, as far as that can be told.
+    pub fn is_capturing(&self, stream: Address) -> Result<bool, Outcome> {
+        let direct = self.direct()?;
+        Ok(testing::is_captured(stream) || direct.is_capturing(stream).unwrap_or(true))
+    }
+
     /// Returns Tarsia's products, ready to enqueue work on `stream`. The first call allocates memory and
     /// blocks, and so fails if the stream is being captured.
     pub fn prepared(&self, stream: Address) -> Result<&Direct, Outcome> {
         let direct = self.direct()?;
         if !direct.is_prepared() {
-            if direct.is_capturing(stream).unwrap_or(true) {
+            if self.is_capturing(stream)? {
                 return Err(Outcome::FirstInCapture);
             }
             direct.prepare().map_err(|_| Outcome::NoDevice)?;
@@ -135,7 +168,7 @@ pub fn state_of(handle: Object) -> Result<Arc<HandleState>, Outcome> {
     Ok(Arc::clone(handles.entry(handle.addr()).or_insert(new)))
 }
 
-/// Drops the state of a handle that the program destroys.
+/// Drops the state of a handle that the program destroys. What was made with the handle goes before it.
 pub fn forget_handle(handle: Object) {
     if is_child() {
         return;
@@ -179,10 +212,33 @@ pub fn is_preprocessed(matrix: Object) -> bool {
         && PREPROCESSED.lock().unwrap_or_else(PoisonError::into_inner).contains(&matrix.addr())
 }
 
+/// Notes that a plan was dropped, whose memory work that is on its way may still use.
+pub fn note_release() {
+    RELEASES_PENDING.store(true, Ordering::Relaxed);
+}
+
+/// Gives back the memory of plans that were dropped, as far as the work that used it is done.
+pub fn release_finished() {
+    if RELEASES_PENDING.load(Ordering::Relaxed) && !is_child() {
+        // A plan that another thread drops meanwhile is noted again.
+        RELEASES_PENDING.store(false, Ordering::Relaxed);
+        if !tarsia::facade::direct::release_finished() {
+            note_release();
+        }
+    }
+}
+
 /// Handler that runs in a child after `fork`, in its only thread: marks the process as a child whose calls
-/// are all forwarded, if the parent had handles or a thread of it held a lock.
+/// are all forwarded, if the parent had handles or plans, or another thread of it was inside of a call. Locks are
+/// only tried: one that is held is never released.
 pub fn forked() {
-    if HANDLES.try_read().map_or(true, |handles| !handles.is_empty()) || PREPROCESSED.try_lock().is_err() {
+    let is_unused = INSIDE.load(Ordering::Relaxed) == 0
+        && HANDLES.try_read().is_ok_and(|handles| handles.is_empty())
+        && PREPROCESSED.try_lock().is_ok()
+        && plans::are_none()
+        && spgemm::are_none()
+        && spmvop::are_none();
+    if !is_unused {
         IS_CHILD.store(true, Ordering::Relaxed);
     }
 }

@@ -17,12 +17,14 @@
 //! - `rules`: the products that cuSPARSE computes faster, which are forwarded although Tarsia could take them
 //! - `products`: calls that are taken: translates cuSPARSE's arguments and runs Tarsia's products
 //! - `spgemm`: the steps of SpGEMMs that are taken, and their plans
+//! - `spmvop`: products of `cusparseSpMVOp` that are taken
 //! - `place`: the place of nnz in cuSPARSE's descriptors, which SpGEMM sets
 //! - `handles`: Tarsia's own state for each of cuSPARSE's handles, and marks of preprocessed matrices
 //! - `plans`: plans of matrices that the program has preprocessed
 //! - `settings`: the environment variables
 //! - `summary`: counts of the calls, printed at exit
 //! - `messages`: messages on stderr
+//! - `testing`: behavior that tests without a device ask for
 //! - `load`: functions that run when the library is loaded and when the process exits
 
 #![deny(unsafe_code)]
@@ -57,7 +59,10 @@ mod rules;
 mod settings;
 #[allow(unsafe_code)]
 mod spgemm;
+#[allow(unsafe_code)]
+mod spmvop;
 mod summary;
+mod testing;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 

@@ -50,7 +50,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Returns the address of the descriptor, and whether the plan is SpMM's.
+    /// Returns the address of the descriptor, or of a plan of `cusparseSpMVOp`, and whether the plan is SpMM's.
     fn place(&self) -> (usize, bool) {
         (self.matrix.addr(), self.of == Operation::Spmm)
     }
@@ -91,7 +91,7 @@ fn promises() -> MutexGuard<'static, Promises> {
     PROMISES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes a preprocess of a matrix, and returns whether it is the first one. An earlier one's plan has
+/// Notes a preprocess of a matrix that cuSPARSE has carried out, and returns whether it is the first one. An earlier one's plan has
 /// [expired](expire).
 pub fn promise(key: &Key) -> bool {
     let mut promises = promises();
@@ -101,9 +101,18 @@ pub fn promise(key: &Key) -> bool {
 }
 
 fn set(key: &Key, state: State) {
-    // An earlier plan's memory is freed after the lock is released.
     let earlier = promises().insert(key.place(), (key.caller(), state));
-    drop(earlier);
+    end(earlier.map(|(_, state)| state));
+}
+
+/// Drops states that are no longer in the map, whose lock must not be held: the memory of their plans is freed.
+fn end(states: impl IntoIterator<Item = State>) {
+    for state in states {
+        if matches!(state, State::Made(_)) {
+            handles::note_release();
+        }
+        drop(state);
+    }
 }
 
 /// Drops the plan of an earlier preprocess of a matrix for an operation.
@@ -112,9 +121,8 @@ pub fn expire(matrix: Object, of: Operation) {
         let mut promises = promises();
         let known = promises.get_mut(&(matrix.addr(), of == Operation::Spmm));
         let earlier = known.map(|(_, state)| std::mem::replace(state, State::Never));
-        // The plan's memory is freed after the lock is released.
         drop(promises);
-        drop(earlier);
+        end(earlier);
     }
 }
 
@@ -144,7 +152,27 @@ pub fn forget(matrix: Object) {
     if !handles::is_child() {
         for is_spmm in [false, true] {
             let gone = promises().remove(&(matrix.addr(), is_spmm));
-            drop(gone);
+            end(gone.map(|(_, state)| state));
         }
     }
+}
+
+/// Drops the plans that were made with a handle that the program destroys: another handle may get its address.
+pub fn forget_handle(handle: Object) {
+    if !handles::is_child() {
+        let mut gone = Vec::new();
+        promises().retain(|_, ((of, _), state)| {
+            let is_kept = *of != handle.addr();
+            if !is_kept {
+                gone.push(std::mem::replace(state, State::Never));
+            }
+            is_kept
+        });
+        end(gone);
+    }
+}
+
+/// Returns whether there are no plans or promises, and no thread changes them.
+pub fn are_none() -> bool {
+    PROMISES.try_lock().is_ok_and(|promises| promises.is_empty())
 }

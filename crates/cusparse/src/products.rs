@@ -53,6 +53,30 @@ pub fn spmv(call: &SpmvArguments) -> Result<Shape, Decision> {
     })
 }
 
+/// Computes the product of a call of `cusparseSpMVOp`, or declines the call. `call` is the SpMV with its result as
+/// y, which must be where `y` of the call is.
+pub fn spmvop(call: &SpmvArguments, y: Object, key: &plans::Key) -> Result<Shape, Decision> {
+    let getters = getters().ok_or(Outcome::NotDescribed)?;
+    not_null(&[call.alpha, call.beta, y])?;
+    let (problem, shape, x, z) = spmv_problem(getters, call)?;
+    let y = getters.vector(y, false)?;
+    if (y.values, y.len, y.value_type) != (z.values, z.len, z.value_type) {
+        return Err(Outcome::Apart.into());
+    }
+    let plan = plan_of(getters, key, |direct, stream, is_frozen| {
+        Ok(Plan::Spmv(direct.dense(stream, &problem, is_frozen)?))
+    })?;
+    match plan.as_deref().filter(|plan| plan.serves_spmv(&problem)) {
+        Some(Plan::Spmv(product)) => {
+            let scalars = (call.alpha, call.beta, null_mut());
+            take(getters, call.handle, &shape, scalars, |direct, call| {
+                direct.planned_spmv(call, product, problem.a.values(), &x, &z)
+            })
+        }
+        _ => Err(Outcome::Preprocessed.into()),
+    }
+}
+
 /// Returns the least size that a call of `cusparseSpMV_bufferSize` must answer.
 pub fn spmv_buffer_bytes(call: &SpmvArguments) -> Result<usize, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
@@ -145,18 +169,18 @@ fn spmm_problem(
     Ok((problem, shape, b, c))
 }
 
-/// Notes that the program preprocesses a matrix for SpMV, if its products can be taken.
-pub fn preprocess_spmv(call: &SpmvArguments) -> Result<Shape, Decision> {
+/// Returns what a preprocess for SpMV promises, if the products of the matrix can be taken.
+pub fn preprocess_spmv(call: &SpmvArguments) -> Result<(plans::Key, Shape), Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
     let (_, shape, ..) = spmv_problem(getters, call)?;
-    preprocess(&spmv_key(call), shape)
+    preprocess(spmv_key(call), shape)
 }
 
-/// Notes that the program preprocesses a matrix for SpMM, if its products can be taken.
-pub fn preprocess_spmm(call: &SpmmArguments) -> Result<Shape, Decision> {
+/// Returns what a preprocess for SpMM promises, if the products of the matrix can be taken.
+pub fn preprocess_spmm(call: &SpmmArguments) -> Result<(plans::Key, Shape), Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
     let (_, shape, ..) = spmm_problem(getters, call)?;
-    preprocess(&spmm_key(call), shape)
+    preprocess(spmm_key(call), shape)
 }
 
 fn spmv_key(call: &SpmvArguments) -> plans::Key {
@@ -169,13 +193,10 @@ fn spmm_key(call: &SpmmArguments) -> plans::Key {
     plans::Key { matrix, of: Operation::Spmm, handle, algorithm }
 }
 
-fn preprocess(key: &plans::Key, shape: Shape) -> Result<Shape, Decision> {
+fn preprocess(key: plans::Key, shape: Shape) -> Result<(plans::Key, Shape), Decision> {
     decide_by_rule(&shape, Preprocessed(false))?;
     handles::state_of(key.handle)?.direct()?;
-    match plans::promise(key) {
-        true => Ok(shape),
-        false => Err(Outcome::Again.into()),
-    }
+    Ok((key, shape))
 }
 
 /// Returns the plan of a preprocessed matrix, which is made if it is due; `None` if there is none, or the
@@ -187,14 +208,20 @@ fn plan_of(
 ) -> Result<Option<Arc<Plan>>, Decision> {
     let stream = getters.stream(key.handle)?;
     let state = handles::state_of(key.handle)?;
-    if state.direct()?.is_capturing(stream).unwrap_or(true) {
+    if state.is_capturing(stream)? {
         return Ok(None);
     }
     match plans::next(key) {
         Next::Use(plan) => Ok(Some(plan)),
         Next::Without => Ok(None),
         Next::Make => {
-            let plan = make(state.prepared(stream)?, stream, settings().frozen_values).map(Arc::new);
+            let direct = state.prepared(stream)?;
+            // After a panic there is no plan either, and none is tried again.
+            let plan = catch(|| make(direct, stream, settings().frozen_values).map(Arc::new));
+            let plan = plan.unwrap_or_else(|| {
+                let message = "the analysis of a matrix has panicked".to_string();
+                Err(Error { status: Status::InternalError, message })
+            });
             plans::keep(key, plan.as_ref().ok().map(Arc::clone));
             Ok(Some(plan.map_err(Failure::Refused)?))
         }

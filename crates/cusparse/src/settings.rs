@@ -1,5 +1,5 @@
 //! Settings from the environment variables `TARSIA_CUSPARSE`, `TARSIA_CUSPARSE_TAKE`, `TARSIA_CUSPARSE_FP32`,
-//! `TARSIA_CUSPARSE_VALUES`, and one for tests.
+//! `TARSIA_CUSPARSE_VALUES`, and two for tests.
 
 use std::sync::OnceLock;
 
@@ -34,6 +34,8 @@ pub struct Settings {
     /// True in tests without a device: products are computed by the host backend, on the host memory of
     /// cuSPARSE's stand-in.
     pub on_host: bool,
+    /// Place at which such a test lets the drop-in panic; empty if there is none.
+    pub panic_at: String,
     /// Messages about invalid values of the variables.
     pub problems: Vec<String>,
 }
@@ -52,14 +54,14 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 pub fn settings() -> &'static Settings {
     SETTINGS.get_or_init(|| {
         let variable = |name: &str| std::env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
-        let of_products = ["FP32", "VALUES", "TEST_ON_HOST"];
+        let of_products = ["FP32", "VALUES", "TEST_ON_HOST", "TEST_PANIC"];
         let of_products = of_products.map(|name| variable(&format!("TARSIA_CUSPARSE_{name}")));
         read(&variable("TARSIA_CUSPARSE"), &variable("TARSIA_CUSPARSE_TAKE"), &of_products)
     })
 }
 
 /// Parses the texts of the variables; an empty text means that the variable is not set.
-fn read(mode: &str, take: &str, [fp32, values, on_host]: &[String; 3]) -> Settings {
+fn read(mode: &str, take: &str, [fp32, values, on_host, panic_at]: &[String; 4]) -> Settings {
     let mut problems = Vec::new();
     let mode = match mode.trim() {
         "" => Mode::Quiet,
@@ -101,7 +103,8 @@ fn read(mode: &str, take: &str, [fp32, values, on_host]: &[String; 3]) -> Settin
     };
     let fast_fp32 = is_second("TARSIA_CUSPARSE_FP32", fp32, ["pedantic", "fast"]);
     let frozen_values = is_second("TARSIA_CUSPARSE_VALUES", values, ["changing", "frozen"]);
-    Settings { mode, take, fast_fp32, frozen_values, on_host: on_host.trim() == "1", problems }
+    let (on_host, panic_at) = (on_host.trim() == "1", panic_at.clone());
+    Settings { mode, take, fast_fp32, frozen_values, on_host, panic_at, problems }
 }
 
 /// Returns the first 40 characters of a text, which may have any length.
@@ -128,6 +131,7 @@ mod tests {
                 fast_fp32: false,
                 frozen_values: false,
                 on_host: false,
+                panic_at: String::new(),
                 problems: Vec::new(),
             };
             assert_eq!(settings, expected);
@@ -151,7 +155,7 @@ mod tests {
 
     #[test]
     fn fp32_is_pedantic_unless_it_is_to_be_fast() {
-        let of = |text: &str| super::read("", "", &[text.to_string(), String::new(), String::new()]);
+        let of = |text: &str| super::read("", "", &[text, "", "", ""].map(str::to_string));
         assert_eq!((of("fast").fast_fp32, of(" pedantic ").fast_fp32), (true, false));
         let wrong = of("tf32");
         assert!(!wrong.fast_fp32 && wrong.problems[0].contains("`tf32`"), "{wrong:?}");
@@ -159,7 +163,7 @@ mod tests {
 
     #[test]
     fn values_change_unless_they_are_frozen() {
-        let of = |text: &str| super::read("", "", &[String::new(), text.to_string(), String::new()]);
+        let of = |text: &str| super::read("", "", &["", text, "", ""].map(str::to_string));
         assert_eq!((of("frozen").frozen_values, of("changing").frozen_values), (true, false));
         assert!(of(" frozen ").problems.is_empty() && of("").problems.is_empty());
         let wrong = of("cold");

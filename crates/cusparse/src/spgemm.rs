@@ -22,6 +22,7 @@ use tarsia::facade::direct::{
 use tarsia::facade::{Address, DataType, Error, IndexType, OpKind, Operation as Op, PointerMode, Status};
 
 use crate::arguments::{self, Frame, Object, SpgemmArguments};
+use crate::catch;
 use crate::decision::{Decision, More, Outcome, SUCCESS};
 use crate::functions::Function;
 use crate::getters::{getters, Getters};
@@ -29,6 +30,7 @@ use crate::handles::{self, HandleState};
 use crate::place::place;
 use crate::products::{not_null, types};
 use crate::real;
+use crate::testing;
 
 /// cuSPARSE's numbers of the algorithms: DEFAULT, ALG1, ALG2, ALG3. Those between are of SpGEMMreuse.
 const ALGORITHMS: [c_int; 4] = [0, 3, 4, 5];
@@ -41,7 +43,8 @@ const LEAST_BYTES: usize = 256;
 /// What a step does with a call: the decision, and the status unless the call is forwarded.
 type Answer = (Decision, Option<c_int>);
 
-/// A product that Tarsia computes, with how far it is.
+/// A product that Tarsia computes, with how far it is. After an error or a panic in a step it either stays with
+/// Tarsia, whose later steps then begin anew or fail, or goes to cuSPARSE, which has had the steps before.
 #[derive(Default)]
 struct Progress {
     /// Plan, from the second call of `_workEstimation` to the first `_copy`, and again once steps are repeated.
@@ -54,31 +57,62 @@ struct Progress {
     is_current: bool,
     /// True if cuSPARSE has told the size of the first buffer.
     is_sized: bool,
+    /// True once `_estimateMemory` was answered with a buffer, a step that cannot be made up for.
+    is_estimated: bool,
     /// Size and address of the first buffer.
     first_buffer: Option<(usize, Address)>,
 }
 
-/// Products that Tarsia computes, by the addresses of their `cusparseSpGEMMDescr_t`.
-static PRODUCTS: Mutex<BTreeMap<usize, Arc<Mutex<Progress>>>> = Mutex::new(BTreeMap::new());
+/// Products by the addresses of their `cusparseSpGEMMDescr_t`, with the address of the handle of the first step.
+type Products = BTreeMap<usize, (usize, Arc<Mutex<Progress>>)>;
 
-fn products() -> MutexGuard<'static, BTreeMap<usize, Arc<Mutex<Progress>>>> {
+/// Products that Tarsia computes.
+static PRODUCTS: Mutex<Products> = Mutex::new(BTreeMap::new());
+
+fn products() -> MutexGuard<'static, Products> {
     PRODUCTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns whether Tarsia computes no product, and no thread begins or ends one.
+pub fn are_none() -> bool {
+    PRODUCTS.try_lock().is_ok_and(|products| products.is_empty())
+}
+
+/// Drops the plans that were made with a handle that the program destroys. Steps with another handle make new ones.
+pub fn forget_handle(handle: Object) {
+    if !handles::is_child() {
+        let of_handle =
+            |(of, progress): &(usize, Arc<_>)| (*of == handle.addr()).then(|| Arc::clone(progress));
+        let found: Vec<_> = products().values().filter_map(of_handle).collect();
+        found.iter().for_each(|progress| lock(progress).restart());
+    }
 }
 
 /// Returns the product of a descriptor, if Tarsia computes it.
 fn find(descriptor: Object) -> Result<Arc<Mutex<Progress>>, Outcome> {
     match handles::is_child() {
         true => Err(Outcome::Child),
-        false => products().get(&descriptor.addr()).map(Arc::clone).ok_or(Outcome::NotBegun),
+        false => {
+            products().get(&descriptor.addr()).map(|(_, found)| Arc::clone(found)).ok_or(Outcome::NotBegun)
+        }
     }
 }
 
 fn forget(descriptor: Object) {
     if !handles::is_child() {
         let gone = products().remove(&descriptor.addr());
-        // The plan is dropped after the lock is released.
-        drop(gone);
+        // The plan is dropped after the lock of the map is released.
+        if let Some((_, progress)) = gone {
+            lock(&progress).end_plan();
+        }
     }
+}
+
+/// Forgets a product whose lock is held.
+fn forget_locked(descriptor: Object, progress: &mut Progress) {
+    let gone = products().remove(&descriptor.addr());
+    progress.end_plan();
+    drop(gone);
 }
 
 fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
@@ -88,7 +122,7 @@ fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
 /// Handles a call of one of the functions, whose real one is at `address`.
 pub fn step(function: Function, address: NonNull<c_void>, frame: Frame) -> Answer {
     let call = |has_buffer| SpgemmArguments::new(frame, has_buffer);
-    let answer = match function {
+    let steps = || match function {
         Function::cusparseSpGEMM_workEstimation => work_estimation(&call(true), address),
         Function::cusparseSpGEMM_getNumProducts => {
             num_products(arguments::object(frame, 0), arguments::result(frame, 1))
@@ -102,7 +136,38 @@ pub fn step(function: Function, address: NonNull<c_void>, frame: Frame) -> Answe
         }
         _ => Err(Outcome::Cusparses.into()),
     };
+    // Panics inside a step that Tarsia has begun are caught in the step.
+    let answer = catch(steps).unwrap_or_else(|| after_panic(function, frame));
     answer.unwrap_or_else(|forwarded| (forwarded, None))
+}
+
+/// Ends a call that has panicked: cuSPARSE gets no later step of a product whose earlier ones it has not had.
+fn after_panic(function: Function, frame: Frame) -> Result<Answer, Decision> {
+    let descriptor = match function {
+        Function::cusparseSpGEMM_workEstimation => {
+            let call = SpgemmArguments::new(frame, true);
+            if call.buffer.is_null() {
+                // Also where cuSPARSE has been asked for the size before: it may be asked again.
+                catch(|| forget(call.descriptor));
+                return Err(Outcome::Refused.into());
+            }
+            call.descriptor
+        }
+        Function::cusparseSpGEMM_getNumProducts => arguments::object(frame, 0),
+        Function::cusparseSpGEMM_estimateMemory
+        | Function::cusparseSpGEMM_compute
+        | Function::cusparseSpGEMM_copy => SpgemmArguments::new(frame, false).descriptor,
+        _ => return Err(Outcome::Cusparses.into()),
+    };
+    match catch(|| find(descriptor)) {
+        Some(Err(outcome)) => Err(outcome.into()),
+        _ => Ok(failed(panicked())),
+    }
+}
+
+fn panicked() -> Decision {
+    let message = "a step of the product has panicked".to_string();
+    refused(Error { status: Status::InternalError, message })
 }
 
 /// The operands of a step, as cuSPARSE's objects describe them when it is called.
@@ -139,10 +204,33 @@ impl Operands {
         }
         let state = handles::state_of(call.handle)?;
         let stream = getters.stream(call.handle)?;
+        // The steps wait for numbers from the device, and a graph would share the plan's memory with later work.
+        if state.is_capturing(stream)? {
+            return Err(Outcome::Captured.into());
+        }
         let (op_a, op_b) = (Op::NonTranspose, Op::NonTranspose);
         let problem =
             SpgemmProblem { op_a, op_b, a, b, types, value_updates: false, ieee: false, sorted_output: true };
         Ok(Operands { state, stream, mode, problem, c })
+    }
+
+    /// Reads the operands of a step after the first one, at which C may have entries that beta could be multiplied
+    /// with: beta is read where it is on the device, too, and may be another one than in the step before.
+    fn of_later(call: &SpgemmArguments) -> Result<Self, Decision> {
+        let operands = Operands::new(call)?;
+        if operands.may_add_c() {
+            let of = operands.problem.types.y;
+            let beta = operands.direct()?.read_scalar(operands.stream, Address::new(call.beta), of.size());
+            if !is_zero(beta.map_err(refused)?.as_ptr().cast(), of) {
+                return Err(Outcome::Beta.into());
+            }
+        }
+        Ok(operands)
+    }
+
+    /// Returns whether C has entries and beta is on the device.
+    fn may_add_c(&self) -> bool {
+        self.mode == PointerMode::Device && self.c.nnz != 0
     }
 
     fn direct(&self) -> Result<&Direct, Outcome> {
@@ -153,11 +241,33 @@ impl Operands {
 /// Returns whether a scalar on the host is zero, whose type is that of C's values.
 fn is_zero(scalar: *const c_void, of: DataType) -> bool {
     let parts = if of.is_complex() { 2 } else { 1 };
-    // SAFETY: the pointer is not NULL, and points to a scalar of this type by the pointer mode.
+    // SAFETY: the pointer is not NULL, and points to a scalar of this type: by the pointer mode, or because it was
+    // copied to the host.
     unsafe { arguments::is_zero(scalar, parts, of.size() / parts == size_of::<f64>()) }
 }
 
 impl Progress {
+    /// Runs part of a step. After a panic, which counts as an error of the step, the next one begins anew.
+    fn run<T>(&mut self, part: impl FnOnce(&mut Self) -> Result<T, Decision>) -> Result<T, Decision> {
+        catch(|| part(self)).unwrap_or_else(|| {
+            self.restart();
+            Err(panicked())
+        })
+    }
+
+    /// Drops the plan; a later step makes a new one if it is needed.
+    fn restart(&mut self) {
+        (self.marks, self.is_current) = (None, false);
+        self.end_plan();
+    }
+
+    fn end_plan(&mut self) {
+        if let Some(plan) = self.product.take() {
+            handles::note_release();
+            catch(|| drop(plan));
+        }
+    }
+
     /// Returns the number of entries of C, counted by a plan of the present patterns.
     fn count(&mut self, operands: &Operands) -> Result<i64, Decision> {
         let (direct, stream, problem) = (operands.direct()?, operands.stream, &operands.problem);
@@ -166,7 +276,8 @@ impl Progress {
             let is_known = self.product.as_ref().is_some_and(|product| product.is_of(problem));
             if !is_known || self.marks != Some(marks) {
                 // Its memory may be needed for the new one.
-                (self.product, self.marks) = (None, None);
+                self.marks = None;
+                self.end_plan();
                 self.product = Some(direct.spgemm(stream, problem, true).map_err(refused)?);
                 self.marks = Some(marks);
             }
@@ -200,10 +311,17 @@ fn failed(decision: Decision) -> Answer {
             Status::NotSupported => 10,
             _ => 6,
         },
-        // The operands are not those of the first step.
-        _ => 3,
+        _ => match decision.outcome {
+            Outcome::Captured | Outcome::Beta => 10,
+            // The operands are not those of the first step.
+            _ => 3,
+        },
     };
-    (Decision { outcome: Outcome::StepFailed, ..decision }, Some(status))
+    let more = match decision.more {
+        More::Nothing if decision.outcome != Outcome::StepFailed => More::Instead(decision.outcome),
+        more => more,
+    };
+    (Decision { outcome: Outcome::StepFailed, more }, Some(status))
 }
 
 /// Writes the size of a buffer.
@@ -219,12 +337,9 @@ fn work_estimation(call: &SpgemmArguments, address: NonNull<c_void>) -> Result<A
     forget(call.descriptor);
     not_null(&[call.size.cast_const().cast()])?;
     let operands = Operands::new(call)?;
-    let direct = operands.direct()?;
-    if direct.is_capturing(operands.stream).unwrap_or(true) {
-        return Err(Outcome::Captured.into());
-    }
-    // Whatever beta is on the device, there is nothing of C that it could be multiplied with.
-    if operands.mode == PointerMode::Device && operands.c.nnz != 0 {
+    operands.direct()?;
+    // Without entries of C there is nothing that beta could be multiplied with. Later steps read it.
+    if operands.may_add_c() {
         return Err(Outcome::Beta.into());
     }
     place().ok_or(Outcome::Place)?.confirm(call.c)?;
@@ -234,7 +349,8 @@ fn work_estimation(call: &SpgemmArguments, address: NonNull<c_void>) -> Result<A
     // SAFETY: the address of the size is not NULL.
     unsafe { arguments::raise(call.size.cast(), LEAST_BYTES) };
     let progress = Progress { is_sized, ..Progress::default() };
-    products().insert(call.descriptor.addr(), Arc::new(Mutex::new(progress)));
+    testing::panic_at("first");
+    products().insert(call.descriptor.addr(), (call.handle.addr(), Arc::new(Mutex::new(progress))));
     let (decision, answer) = taken(&operands.problem);
     let outcome = if is_sized { Outcome::Sized } else { Outcome::Taken };
     Ok((Decision { outcome, ..decision }, answer))
@@ -244,8 +360,9 @@ fn work_estimation(call: &SpgemmArguments, address: NonNull<c_void>) -> Result<A
 fn analysis(call: &SpgemmArguments) -> Result<Answer, Decision> {
     let progress = find(call.descriptor)?;
     let mut progress = lock(&progress);
-    let mut analyze = || {
-        let operands = Operands::new(call)?;
+    let analyzed = progress.run(|progress| {
+        let operands = Operands::of_later(call)?;
+        progress.end_plan();
         *progress = Progress { is_sized: progress.is_sized, ..Progress::default() };
         let product = operands.direct()?.spgemm(operands.stream, &operands.problem, false);
         let product = product.map_err(refused)?;
@@ -255,13 +372,14 @@ fn analysis(call: &SpgemmArguments) -> Result<Answer, Decision> {
         // SAFETY: the program gives an address for the size, or NULL.
         let bytes = unsafe { call.size.as_ref() };
         progress.first_buffer = bytes.map(|&bytes| (bytes, Address::new(call.buffer)));
+        testing::panic_at("analysis");
         Ok(taken(&operands.problem))
-    };
-    analyze().or_else(|decision: Decision| {
+    });
+    analyzed.or_else(|decision| {
         if !progress.is_sized {
             return Ok(failed(decision));
         }
-        forget(call.descriptor);
+        forget_locked(call.descriptor, &mut progress);
         Err(Decision { outcome: Outcome::Refused, ..decision })
     })
 }
@@ -282,23 +400,26 @@ fn estimate_memory(call: &SpgemmArguments, second_size: *mut usize) -> Result<An
         return Err(Outcome::Algorithm.into());
     }
     let mut progress = lock(&progress);
-    let mut estimate = || {
-        let operands = Operands::new(call)?;
+    let estimated = progress.run(|progress| {
+        let operands = Operands::of_later(call)?;
         progress.count(&operands)?;
+        testing::panic_at("estimate");
         answer_size(call, LEAST_BYTES);
         // SAFETY: the program gives an address for the size, or NULL.
         unsafe { arguments::write(second_size, LEAST_BYTES) };
+        progress.is_estimated |= !call.buffer.is_null();
         Ok(taken(&operands.problem))
-    };
-    estimate().or_else(|decision| late(call, &progress, decision))
+    });
+    estimated.or_else(|decision| late(call, &mut progress, decision))
 }
 
 fn compute(call: &SpgemmArguments) -> Result<Answer, Decision> {
     let progress = find(call.descriptor)?;
     let mut progress = lock(&progress);
-    let mut count = || {
-        let operands = Operands::new(call)?;
+    let counted = progress.run(|progress| {
+        let operands = Operands::of_later(call)?;
         let nnz = progress.count(&operands)?;
+        testing::panic_at(if call.buffer.is_null() { "size" } else { "compute" });
         match call.buffer.is_null() {
             true => answer_size(call, LEAST_BYTES),
             false => {
@@ -308,14 +429,15 @@ fn compute(call: &SpgemmArguments) -> Result<Answer, Decision> {
             }
         }
         Ok(taken(&operands.problem))
-    };
-    count().or_else(|decision| late(call, &progress, decision))
+    });
+    counted.or_else(|decision| late(call, &mut progress, decision))
 }
 
 /// Gives cuSPARSE a product that Tarsia cannot compute, if the program has only asked for the size of a buffer so
 /// far: carries out the step before in cuSPARSE, with the buffer that is still there.
-fn late(call: &SpgemmArguments, progress: &Progress, decision: Decision) -> Result<Answer, Decision> {
-    let Some((mut bytes, buffer)) = progress.first_buffer.filter(|_| progress.is_sized) else {
+fn late(call: &SpgemmArguments, progress: &mut Progress, decision: Decision) -> Result<Answer, Decision> {
+    let can_be_made_up_for = progress.is_sized && !progress.is_estimated;
+    let Some((mut bytes, buffer)) = progress.first_buffer.filter(|_| can_be_made_up_for) else {
         return Ok(failed(decision));
     };
     let estimation = real::find(Function::cusparseSpGEMM_workEstimation);
@@ -326,15 +448,15 @@ fn late(call: &SpgemmArguments, progress: &Progress, decision: Decision) -> Resu
     if status != SUCCESS {
         return Ok((Outcome::Unanswered.into(), Some(status)));
     }
-    forget(call.descriptor);
+    forget_locked(call.descriptor, progress);
     Err(Decision { outcome: Outcome::Late, ..decision })
 }
 
 fn copy(call: &SpgemmArguments) -> Result<Answer, Decision> {
     let progress = find(call.descriptor)?;
     let mut progress = lock(&progress);
-    let mut numeric = || {
-        let operands = Operands::new(call)?;
+    let computed = progress.run(|progress| {
+        let operands = Operands::of_later(call)?;
         let problem = &operands.problem;
         // The program may have made other arrays of the same matrix.
         if !progress.product.as_ref().is_some_and(|product| product.is_of(problem)) {
@@ -352,13 +474,14 @@ fn copy(call: &SpgemmArguments) -> Result<Answer, Decision> {
         let c = SparseMatrix { arrays, writable: true, temporary: false };
         let values = [problem.a.values(), problem.b.values()];
         operands.direct()?.spgemm_numeric(&numeric, product, values, &c).map_err(refused)?;
+        testing::panic_at("copy");
         // Most products have no repeated steps: the memory of the plan is free after the work.
         if progress.marks.is_none() {
-            progress.product = None;
+            progress.end_plan();
         }
         Ok(taken(problem))
-    };
-    numeric().or_else(|decision| Ok(failed(decision)))
+    });
+    computed.or_else(|decision| Ok(failed(decision)))
 }
 
 /// Returns the product as text, such as `1000 × 900 of 12345 entries, times 900 × 800 of 5432, A fp64, …`.

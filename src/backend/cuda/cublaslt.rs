@@ -17,6 +17,7 @@ use once_cell::sync::OnceCell;
 
 use super::device::Relaxed;
 use super::driver::{self, Raw};
+use super::launch;
 use crate::error::{Error, Result, Status};
 use crate::select::spmm::dense::{LT_CANDIDATES, LT_WORKSPACE};
 use crate::types::{Address, DataType};
@@ -346,7 +347,9 @@ impl Matmul {
                 driver::raw(stream),
             )
         };
-        check(code, "a product")
+        check(code, "a product")?;
+        launch::note_enqueued();
+        Ok(())
     }
 }
 

@@ -246,6 +246,11 @@ impl Device {
         })
     }
 
+    /// Number of the context, which no other context of the process has.
+    pub fn context_number(&self) -> u64 {
+        self.id
+    }
+
     /// Number of the device.
     pub fn ordinal(&self) -> i32 {
         self.ordinal
@@ -295,6 +300,16 @@ impl Device {
     /// must be current.
     pub fn cublaslt(&self) -> Option<Arc<CublasLt>> {
         self.cublaslt.get_or_init(CublasLt::new).clone()
+    }
+
+    /// Devices that have been opened.
+    pub fn all() -> Vec<Arc<Device>> {
+        DEVICES.lock().values().map(Arc::clone).collect()
+    }
+
+    /// Memory pool of the device, if there has been a need for it.
+    pub fn existing_pool(&self) -> Option<&Pool> {
+        self.pool.get()
     }
 
     /// Registers the event after a handle's last work, which counts as in flight from now on until it is

@@ -15,6 +15,29 @@ use crate::types::Address;
 /// Most parameters that a kernel may have; a launch keeps them on the stack.
 const MAX_PARAMETERS: usize = 24;
 
+thread_local! {
+    /// Number of works that this thread has enqueued.
+    static ENQUEUED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns the number of kernels, copies and fills that this thread has enqueued so far. A call that fails has
+/// begun if the number has grown since.
+pub fn enqueued() -> u64 {
+    ENQUEUED.get()
+}
+
+/// Counts a work that was enqueued.
+pub fn note_enqueued() {
+    ENQUEUED.set(ENQUEUED.get() + 1);
+}
+
+/// Turns the driver's answer to a call that enqueues work into a result, and counts the work if there is no error.
+pub fn taken(code: u32, what: &str) -> Result<()> {
+    check(code, what)?;
+    note_enqueued();
+    Ok(())
+}
+
 /// A kernel of a loaded module.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
@@ -190,7 +213,7 @@ impl Kernel {
                 std::ptr::null_mut(),
             )
         };
-        check(code, "launching a kernel")
+        taken(code, "launching a kernel")
     }
 
     /// Enqueues the kernel like [`Kernel::launch`], with attributes of the launch.
@@ -224,7 +247,7 @@ impl Kernel {
         let code = unsafe {
             driver::cuLaunchKernelEx(&config, function, pointers.as_mut_ptr(), std::ptr::null_mut())
         };
-        check(code, "launching a kernel")
+        taken(code, "launching a kernel")
     }
 
     /// Returns pointers to the arguments, after checking that their number and sizes are the kernel's.
@@ -391,6 +414,15 @@ mod tests {
 
     fn kernel(parameters: Option<Parameters>) -> Kernel {
         Kernel { function: Address::NULL, parameters, compiled_for: 90 }
+    }
+
+    #[test]
+    fn what_the_driver_takes_is_counted_by_thread() {
+        let before = enqueued();
+        assert!(taken(0, "a kernel").is_ok() && taken(700, "a kernel").is_err());
+        note_enqueued();
+        assert_eq!(enqueued() - before, 2);
+        assert_eq!(std::thread::spawn(enqueued).join().unwrap(), 0);
     }
 
     #[test]

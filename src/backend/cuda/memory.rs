@@ -29,7 +29,7 @@ use parking_lot::Mutex;
 use self::cache::Cache;
 use super::device::{Device, Relaxed};
 use super::driver::{self, check, device_ptr, raw, Copy2d, MemPoolProps, Raw};
-use super::launch::Kernel;
+use super::launch::{self, Kernel};
 use crate::error::{Error, Result, Status};
 use crate::matrix::Lines;
 use crate::memory::in_flight::Pending;
@@ -276,6 +276,18 @@ pub fn optional<T>(made: Result<T>) -> Result<Option<T>> {
     }
 }
 
+/// Releases memory of a device that was released behind work, if that work is done by now. Returns whether none is
+/// left. Never blocks.
+pub fn release_finished(device: &Device) -> bool {
+    let Some(pool) = device.existing_pool().filter(|pool| !pool.kept.lock().is_empty()) else { return true };
+    // If the context is gone, so is its memory.
+    let Ok(_entered) = device.enter() else { return true };
+    let _relaxed = Relaxed::enter();
+    pool.collect();
+    let is_empty = pool.kept.lock().is_empty();
+    is_empty
+}
+
 /// Device memory as [`crate::memory::Allocator`] takes it.
 pub struct CudaMemory(pub Arc<Device>);
 
@@ -476,7 +488,8 @@ pub fn fill(address: Address, byte: u8, bytes: usize, stream: Address) -> Result
         return Ok(());
     }
     // SAFETY: callers pass memory of this size.
-    check(unsafe { driver::cuMemsetD8Async(device_ptr(address), byte, bytes, raw(stream)) }, "filling memory")
+    let code = unsafe { driver::cuMemsetD8Async(device_ptr(address), byte, bytes, raw(stream)) };
+    launch::taken(code, "filling memory")
 }
 
 /// Copies a slice to the device. Blocks.
@@ -503,7 +516,7 @@ pub fn copy(to: Address, from: Address, bytes: usize, stream: Address) -> Result
     }
     // SAFETY: callers pass memory of this size; the driver finds out in which memory an address is.
     let code = unsafe { driver::cuMemcpyAsync(device_ptr(to), device_ptr(from), bytes, raw(stream)) };
-    check(code, "copying memory")
+    launch::taken(code, "copying memory")
 }
 
 /// Enqueues a copy of equally spaced lines on the device.
@@ -534,7 +547,7 @@ pub fn copy_lines(from: &Lines, to: &Lines, stream: Address) -> Result<()> {
         ..Copy2d::UNIFIED
     };
     // SAFETY: callers pass memory of these lines.
-    check(unsafe { driver::cuMemcpy2DAsync_v2(&copy, raw(stream)) }, "copying memory")
+    launch::taken(unsafe { driver::cuMemcpy2DAsync_v2(&copy, raw(stream)) }, "copying memory")
 }
 
 /// Returns whether kernels of the current context can read an address: false for ordinary host memory, and

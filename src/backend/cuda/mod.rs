@@ -136,6 +136,14 @@ impl Backend for Cuda {
         self.device.is_current()
     }
 
+    fn context_number(&self) -> u64 {
+        self.device.context_number()
+    }
+
+    fn enqueued(&self) -> Option<u64> {
+        Some(launch::enqueued())
+    }
+
     fn clear_in_order(&self, cx: &Context, address: Address, bytes: usize) -> Result<()> {
         let cx = &self.device.call(cx)?;
         memory::zero(address, bytes, cx.stream)

@@ -23,6 +23,20 @@ fn exports_are_functions_of_cusparse_without_a_version() {
     assert!(others.is_empty(), "{others:?}");
 }
 
+/// The library for lookups stands in front of one function of the loader's, and needs system libraries only.
+#[test]
+fn the_library_for_lookups_exports_dlsym_alone() {
+    let library = built("libtarsia_cusparse_dlsym.so");
+    let listing = tool("nm", |nm| nm.args(["-D", "--defined-only"]).arg(&library));
+    let names: Vec<_> = listing.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    assert_eq!(names, ["dlsym"]);
+    let section = tool("readelf", |readelf| readelf.arg("-dW").arg(&library));
+    assert!(
+        section.contains("[libtarsia_cusparse_dlsym.so.0]") && !section.contains("libtarsia.so"),
+        "{section}"
+    );
+}
+
 /// The client calls all exported functions, so that the other tests leave none out; the stand-in has a symbol
 /// version, as cuSPARSE has.
 #[test]

@@ -1,6 +1,6 @@
 //! Tests that every call reaches cuSPARSE as it does without the drop-in, and that its result comes back.
 
-use crate::world::{drop_in, World};
+use crate::world::{drop_in, Outcome, World};
 
 /// Runs a program without the drop-in and with it, and checks that every call is forwarded once: the stand-in
 /// gets the same calls with the same arguments, and the program the same results.
@@ -9,7 +9,15 @@ fn nothing_differs(world: &World, program: &[&str]) {
     assert_eq!(without.messages, [] as [&str; 0]);
     let calls = without.log.lines().count();
     assert!(calls >= 22, "the client calls little: {without:?}");
-    let with = world.with(program, &[("TARSIA_CUSPARSE", "summary")]);
+    nothing_differs_with(world, program, &without, &[("TARSIA_CUSPARSE", "summary")]);
+    // Where products can be taken, functions are called that are jumped to else.
+    let forced = [("TARSIA_CUSPARSE", "force"), ("TARSIA_CUSPARSE_TEST_ON_HOST", "1")];
+    nothing_differs_with(world, program, &without, &forced);
+}
+
+fn nothing_differs_with(world: &World, program: &[&str], without: &Outcome, variables: &[(&str, &str)]) {
+    let calls = without.log.lines().count();
+    let with = world.with(program, variables);
     assert_eq!(with.output, without.output);
     assert_eq!(with.log, without.log);
     // Two calls in the log are not counted: the drop-in does not intercept cusparseCreate, and the stand-in's

@@ -76,7 +76,10 @@ int main(int count, char **arguments) {
                 pthread_join(threads[thread], NULL);
         } else {
             void *scope = strcmp(what, "handle") == 0 ? library : RTLD_DEFAULT;
+            dlerror();
             *(void **)&function = found(dlsym(scope, name));
+            if (dlerror())
+                return 5;
             printf("%s: %d\n", name, function(NULL));
             fflush(stdout);
         }

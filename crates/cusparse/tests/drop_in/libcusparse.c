@@ -1,14 +1,18 @@
 /* Stand-in for libcusparse.so.12: it computes nothing, but writes every call with its arguments to
  * the file that STAND_IN_LOG names. Each function returns a status of its own, except that the
- * bufferSize functions and SpGEMM_workEstimation succeed if STAND_IN_SIZES is set. Functions that
- * create and describe objects are in objects.h.
+ * bufferSize and preprocess functions, SpMVOp_create… and SpGEMM_workEstimation succeed if
+ * STAND_IN_SIZES is set, and SpGEMM's later steps are refused if the earlier ones have not come.
+ * Functions that create and describe objects are in objects.h. If STAND_IN_WAITS is set,
+ * SpMV_bufferSize sets the size to 1 and waits until another thread has set it to 2.
  *
  * The macros MAJOR, MINOR and PATCH are its version.
  */
+#define _GNU_SOURCE
 #include "objects.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #ifndef MAJOR
 #define MAJOR 12
@@ -129,14 +133,20 @@ int cusparseSpMV(Object handle, int op, const void *alpha, Object a, Object x, c
 
 int cusparseSpMV_bufferSize(Object handle, int op, const void *alpha, Object a, Object x,
                             const void *beta, Object y, int type, int algorithm, size_t *bytes) {
+    volatile size_t *gate = bytes;
+    if (getenv("STAND_IN_WAITS")) {
+        *gate = 1;
+        while (*gate != 2)
+            usleep(1000);
+    }
     CALLED(sized(106), (A(handle), A(op), A(alpha), A(a), A(x), A(beta), A(y), A(type),
                         A(algorithm), A(bytes)));
 }
 
 int cusparseSpMV_preprocess(Object handle, int op, const void *alpha, Object a, Object x,
                             const void *beta, Object y, int type, int algorithm, void *buffer) {
-    CALLED(107, (A(handle), A(op), A(alpha), A(a), A(x), A(beta), A(y), A(type), A(algorithm),
-                 A(buffer)));
+    CALLED(sized(107), (A(handle), A(op), A(alpha), A(a), A(x), A(beta), A(y), A(type),
+                        A(algorithm), A(buffer)));
 }
 
 #if SPMVOP
@@ -148,7 +158,7 @@ int cusparseSpMVOp(Object handle, Object plan, const void *alpha, const void *be
 #if SPMVOP == 1270
 int cusparseSpMVOp_createDescr(Object handle, Object *description, int op, Object a, Object x,
                                Object y, Object z, int type) {
-    CALLED(109, (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type)));
+    CALLED(sized(109), (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type)));
 }
 #elif SPMVOP == 1271
 int cusparseSpMVOp_bufferSize(Object handle, int op, Object a, Object x, Object y, Object z,
@@ -158,7 +168,8 @@ int cusparseSpMVOp_bufferSize(Object handle, int op, Object a, Object x, Object 
 
 int cusparseSpMVOp_createDescr(Object handle, Object *description, int op, Object a, Object x,
                                Object y, Object z, int type, void *buffer) {
-    CALLED(109, (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type), A(buffer)));
+    CALLED(sized(109),
+           (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type), A(buffer)));
 }
 #else
 int cusparseSpMVOp_bufferSize(Object handle, int op, Object a, Object x, Object y, Object z,
@@ -168,14 +179,14 @@ int cusparseSpMVOp_bufferSize(Object handle, int op, Object a, Object x, Object 
 
 int cusparseSpMVOp_createDescr(Object handle, Object *description, int op, Object a, Object x,
                                Object y, Object z, int type, int algorithm, void *buffer) {
-    CALLED(109, (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type), A(algorithm),
-                 A(buffer)));
+    CALLED(sized(109), (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type),
+                        A(algorithm), A(buffer)));
 }
 #endif
 
 int cusparseSpMVOp_createPlan(Object handle, Object description, Object *plan, const void *code,
                               size_t bytes) {
-    CALLED(111, (A(handle), A(description), A(plan), A(code), A(bytes)));
+    CALLED(sized(111), (A(handle), A(description), A(plan), A(code), A(bytes)));
 }
 
 int cusparseSpMVOp_destroyDescr(Object description) { CALLED(112, A(description)); }
@@ -207,12 +218,13 @@ int cusparseSpMM_preprocess(Object handle, int op_a, int op_b, const void *alpha
                             void *buffer) {
     size_t bytes = 0;
     cusparseSpMM_bufferSize(handle, op_a, op_b, alpha, a, b, beta, c, type, algorithm, &bytes);
-    CALLED(117, (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
-                 A(algorithm), A(buffer)));
+    CALLED(sized(117), (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
+                        A(algorithm), A(buffer)));
 }
 
 /* How many steps of SpGEMM the description has had: 1 after _workEstimation without a buffer, 2
- * after the one with a buffer of the size that was answered. There is one description at a time. */
+ * after the one with a buffer of the size that was answered, 3 after _compute with a buffer. There
+ * is one description at a time. */
 static int steps;
 
 int cusparseSpGEMM_createDescr(Object *description) { CALLED(118, A(description)); }
@@ -239,6 +251,8 @@ int cusparseSpGEMM_estimateMemory(Object handle, int op_a, int op_b, const void 
                                   Object b, const void *beta, Object c, int type, int algorithm,
                                   Object description, float fraction, size_t *bytes3, void *buffer3,
                                   size_t *bytes2) {
+    if (getenv("STAND_IN_SIZES") && steps < 2)
+        return 3;
     CALLED(122, (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
                  A(algorithm), A(description), A(fraction), A(bytes3), A(buffer3), A(bytes2)));
 }
@@ -246,14 +260,19 @@ int cusparseSpGEMM_estimateMemory(Object handle, int op_a, int op_b, const void 
 int cusparseSpGEMM_compute(Object handle, int op_a, int op_b, const void *alpha, Object a, Object b,
                            const void *beta, Object c, int type, int algorithm, Object description,
                            size_t *bytes, void *buffer) {
-    if (getenv("STAND_IN_SIZES") && steps < 2)
-        return 3;
+    if (getenv("STAND_IN_SIZES")) {
+        if (steps < 2)
+            return 3;
+        steps = buffer ? 3 : steps;
+    }
     CALLED(123, (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
                  A(algorithm), A(description), A(bytes), A(buffer)));
 }
 
 int cusparseSpGEMM_copy(Object handle, int op_a, int op_b, const void *alpha, Object a, Object b,
                         const void *beta, Object c, int type, int algorithm, Object description) {
+    if (getenv("STAND_IN_SIZES") && steps < 3)
+        return 3;
     CALLED(124, (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
                  A(algorithm), A(description)));
 }

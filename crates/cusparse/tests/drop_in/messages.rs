@@ -1,6 +1,6 @@
 //! Tests of the drop-in's messages: it prints none unless it is asked to or something is wrong.
 
-use crate::world::{Outcome, World};
+use crate::world::{drop_in, Outcome, World};
 
 /// Creates a folder with a client that is linked with the stand-in, and a driver with one device.
 fn world() -> World {
@@ -18,7 +18,7 @@ fn outcome_of(outcome: &Outcome, name: &str) -> String {
 }
 
 const NO_OPERATION: &str = "forwarded: with this operation A would have to be converted";
-const NOT_TAKEN: &str = "forwarded: not taken by this version of Tarsia";
+const NOT_TAKEN: &str = "forwarded: only TARSIA_CUSPARSE=force takes these products";
 const NOT_BEGUN: &str = "forwarded: cuSPARSE has got the first step of this product";
 
 #[test]
@@ -155,6 +155,34 @@ fn functions_from_cusparses_own_handle_are_not_seen() {
     assert_eq!(with.messages.len(), 1, "{with:?}");
     with.message("cuSPARSE is loaded, but no call of it came this way");
     assert_eq!(world.with(&program, &[]).messages, [] as [&str; 0]);
+}
+
+/// Another library leads such lookups to the drop-in, and leaves all others to the loader: of functions that the
+/// drop-in does not have, and of those that are searched for behind the caller.
+#[test]
+fn functions_from_cusparses_own_handle_are_seen_with_a_library_for_it() {
+    let world = world();
+    world.host();
+    world.compile("next.c", "libsecond.so", &["-shared", "-DSECOND", "-Wl,-soname,libsecond.so"]);
+    let first = ["-shared", "-Wl,--no-as-needed", "./libsecond.so", "-Wl,-rpath,$ORIGIN", "-ldl"];
+    world.compile("next.c", "first.so", &first);
+    let (cusparse, first) = (cusparse(&world), world.file("first.so"));
+    let mut program = vec!["host", "local", &first, "run", "run", "local", &cusparse];
+    for name in ["cusparseDestroy", "cusparseDestroyDnVec", "cusparseDestroySpMat", "cusparseDestroy"] {
+        program.extend(["handle", name]);
+    }
+    let without = world.without(&program);
+    let dlsym = crate::world::built("libtarsia_cusparse_dlsym.so");
+    // Alone it changes nothing.
+    let alone = world.run(&program, |command| command.env("LD_PRELOAD", &dlsym));
+    assert_eq!((&alone.output, &alone.log), (&without.output, &without.log));
+    for [one, other] in [[&dlsym, &drop_in()], [&drop_in(), &dlsym]] {
+        let both = format!("{} {}", one.display(), other.display());
+        let with =
+            world.run(&program, |command| command.env("LD_PRELOAD", both).env("TARSIA_CUSPARSE", "summary"));
+        assert_eq!((&with.output, &with.log), (&without.output, &without.log));
+        assert_eq!((with.calls("cusparseDestroy"), with.calls("cusparseDestroySpMat")), (2, 1));
+    }
 }
 
 /// Two cuSPARSE libraries in one process are reported: each has its own handles, but all calls go to one.

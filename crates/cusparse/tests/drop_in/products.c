@@ -7,8 +7,12 @@
  * - rules: products that cuSPARSE computes faster are forwarded, others are taken
  * - prepared N: products after preprocess are taken, of N columns or (0) of a vector; a third
  * argument says that values do not change
+ * - refused N: products after a preprocess that cuSPARSE refuses have no plan
+ * - operations: products of SpMVOp are taken
+ * - handles N: products after preprocess have no plan once the handle was destroyed
  * - threads: products are taken in 8 threads, which have their own handles or share one
  * - fork: products are taken, and forwarded in a child made by fork
+ * - inside: products are forwarded in a child that fork makes while another thread is in a call
  * - declined: unsupported products are forwarded, and their results are unchanged
  */
 #define _GNU_SOURCE
@@ -352,20 +356,150 @@ static void change_columns(Prepared *p) {
     }
 }
 
+static const Case OF_DOUBLES = {CSR, 2, 2, 0, R64F, R64F, R64F, R64F};
+
+static void make_prepared(Prepared *p, Object handle, int columns) {
+    *p = (Prepared){.handle = handle, .a = make_sparse(&OF_DOUBLES), .columns = columns};
+    for (int at = 0; at < K * 4; ++at)
+        p->b[at] = creal(number(R64F));
+    if (columns) {
+        cusparseCreateDnMat(&p->dense, K, columns, columns, p->b, R64F, 2);
+        cusparseCreateDnMat(&p->out, M, columns, columns, p->c, R64F, 2);
+    } else {
+        cusparseCreateDnVec(&p->dense, K, p->b, R64F);
+        cusparseCreateDnVec(&p->out, M, p->c, R64F);
+    }
+}
+
+static void end_prepared(Prepared *p) {
+    end_sparse(&p->a);
+    p->columns ? cusparseDestroyDnMat(p->dense) : cusparseDestroyDnVec(p->dense);
+    p->columns ? cusparseDestroyDnMat(p->out) : cusparseDestroyDnVec(p->out);
+}
+
+/* A preprocess that cuSPARSE refuses promises nothing. */
+static void refused(Object handle, int columns) {
+    int forwarded = columns ? SPMM_STATUS : SPMV_STATUS;
+    Prepared p;
+    make_prepared(&p, handle, columns);
+    unsetenv("STAND_IN_SIZES");
+    preprocess(&p, 0);
+    for (int round = 0; round < 3; ++round)
+        is_computed(&p, 0, p.a.values, forwarded, "after a preprocess that was refused");
+    setenv("STAND_IN_SIZES", "1", 1);
+    preprocess(&p, 0);
+    for (int round = 0; round < 3; ++round)
+        is_computed(&p, 0, p.a.values, round ? 0 : forwarded, "after one that was not");
+    unsetenv("STAND_IN_SIZES");
+    preprocess(&p, 0);
+    for (int round = 0; round < 2; ++round)
+        is_computed(&p, 0, p.a.values, forwarded, "after another one that was refused");
+    end_prepared(&p);
+}
+
+/* A plan goes with its handle: a new handle may have the address of one that was destroyed. */
+static void handles(int columns) {
+    int forwarded = columns ? SPMM_STATUS : SPMV_STATUS;
+    Prepared p;
+    make_prepared(&p, &nnz, columns);
+    for (int made = 0; made < 2; ++made) {
+        preprocess(&p, 0);
+        for (int round = 0; round < 3; ++round)
+            is_computed(&p, 0, p.a.values, round ? 0 : forwarded, "with one handle");
+        cusparseDestroy(p.handle);
+        for (int round = 0; round < 3; ++round)
+            is_computed(&p, 0, p.a.values, forwarded, "with another handle at its address");
+    }
+    cusparseDestroy(p.handle);
+    end_prepared(&p);
+}
+
+#if SPMVOP
+/* Makes a plan of SpMVOp, with the stand-in's next addresses, and an epilogue if there is code. */
+static Object make_operation(Prepared *p, const void *code) {
+    Object description = (Object)0x1000, plan = (Object)0x200000;
+    cusparseSpMVOp_createDescr(p->handle, &description, 0, p->a.descriptor, p->dense, p->out,
+                               p->out, R64F
+#if SPMVOP == 1271
+                               ,
+                               NULL
+#elif SPMVOP > 1271
+                               ,
+                               1, NULL
+#endif
+    );
+    cusparseSpMVOp_createPlan(p->handle, description, &plan, code, code ? 8 : 0);
+    return plan;
+}
+
+static void is_operated(Prepared *p, Object plan, const double *values, int is_taken,
+                        const char *when) {
+    double alpha = 0.5, beta = 2;
+    int is_right = 1;
+    for (int row = 0; row < M; ++row)
+        p->c[row] = row;
+    int status = cusparseSpMVOp(p->handle, plan, &alpha, &beta, p->dense, p->out, p->out);
+    for (int row = 0; is_taken && row < M; ++row) {
+        double sum = 0;
+        for (int at = row_begin[row]; at < row_begin[row + 1]; ++at)
+            sum += values[at] * p->b[col_of[at]];
+        is_right &= p->c[row] == alpha * sum + beta * row;
+    }
+    expect(is_right && status == (is_taken ? 0 : 108), "SpMVOp", when);
+}
+
+static void operations(Object handle) {
+    Prepared p;
+    make_prepared(&p, handle, 0);
+    double *values = p.a.values, *others = array_of(R64F, MOST), one = 1, apart[M];
+    Object plan = make_operation(&p, NULL), z;
+    for (int round = 0; round < 3; ++round)
+        is_operated(&p, plan, values, round > 0, "of a plan");
+    for (int at = 0; at < nnz; ++at)
+        values[at] += 1;
+    is_operated(&p, plan, values, 1, "with other values");
+    cusparseSpMatSetValues(p.a.descriptor, others);
+    is_operated(&p, plan, others, 1, "with another array of values");
+    cusparseSpMatSetValues(p.a.descriptor, values);
+    cusparseCreateDnVec(&z, M, apart, R64F);
+    expect(cusparseSpMVOp(handle, plan, &one, &one, p.dense, p.out, z) == 108, "SpMVOp",
+           "with another array for the result");
+    cusparseDestroyDnVec(z);
+    p.handle = &p;
+    is_operated(&p, plan, values, 0, "with another handle");
+    p.handle = handle;
+    cusparseSpMVOp_destroyPlan(plan);
+    is_operated(&p, plan, values, 0, "of a plan that was destroyed");
+    plan = make_operation(&p, "code");
+    for (int round = 0; round < 3; ++round)
+        is_operated(&p, plan, values, 0, "with an epilogue");
+    unsetenv("STAND_IN_SIZES");
+    plan = make_operation(&p, NULL);
+    for (int round = 0; round < 3; ++round)
+        is_operated(&p, plan, values, 0, "of a plan that cuSPARSE has refused");
+    setenv("STAND_IN_SIZES", "1", 1);
+    plan = make_operation(&p, NULL);
+    for (int round = 0; round < 3; ++round)
+        is_operated(&p, plan, values, round > 0, "of another plan");
+    cusparseCsrSetPointers(p.a.descriptor, p.a.first, p.a.indices, values);
+    for (int round = 0; round < 3; ++round)
+        is_operated(&p, plan, values, 0, "with other arrays");
+    plan = make_operation(&p, NULL);
+    for (int round = 0; round < 2; ++round)
+        is_operated(&p, plan, values, round > 0, "before its handle is destroyed");
+    cusparseDestroy(handle);
+    for (int round = 0; round < 3; ++round)
+        is_operated(&p, plan, values, 0, "after its handle was destroyed");
+    free(others);
+    end_prepared(&p);
+}
+#endif
+
 /* Plans of a preprocessed matrix: `forwarded` is the status of products that have none. */
 static void prepared(Object handle, int columns, int is_frozen) {
-    const Case c = {CSR, 2, 2, 0, R64F, R64F, R64F, R64F};
     int forwarded = columns ? SPMM_STATUS : SPMV_STATUS;
-    Prepared p = {.handle = handle, .a = make_sparse(&c), .columns = columns};
-    for (int at = 0; at < K * 4; ++at)
-        p.b[at] = creal(number(R64F));
-    if (columns) {
-        cusparseCreateDnMat(&p.dense, K, columns, columns, p.b, R64F, 2);
-        cusparseCreateDnMat(&p.out, M, columns, columns, p.c, R64F, 2);
-    } else {
-        cusparseCreateDnVec(&p.dense, K, p.b, R64F);
-        cusparseCreateDnVec(&p.out, M, p.c, R64F);
-    }
+    Prepared p;
+    make_prepared(&p, handle, columns);
     double *values = p.a.values, *others = array_of(R64F, MOST);
     preprocess(&p, 0);
     for (int round = 0; round < 4; ++round)
@@ -395,7 +529,7 @@ static void prepared(Object handle, int columns, int is_frozen) {
 
     /* As in hypre, which destroys the descriptor that it has preprocessed. */
     end_sparse(&p.a);
-    p.a = make_sparse(&c);
+    p.a = make_sparse(&OF_DOUBLES);
     is_computed(&p, 0, p.a.values, 0, "with a new descriptor");
     preprocess(&p, 0);
     for (int round = 0; round < 2; ++round)
@@ -408,10 +542,8 @@ static void prepared(Object handle, int columns, int is_frozen) {
     p.handle = other_handle;
     is_computed(&p, 0, p.a.values, forwarded, "with another handle");
     cusparseDestroy(other_handle);
-    end_sparse(&p.a);
     free(others);
-    columns ? cusparseDestroyDnMat(p.dense) : cusparseDestroyDnVec(p.dense);
-    columns ? cusparseDestroyDnMat(p.out) : cusparseDestroyDnVec(p.out);
+    end_prepared(&p);
 }
 
 /* Operands of one product that all threads compute, each into its own result. */
@@ -475,6 +607,39 @@ static void forked(void) {
     expect(one_product(common_handle, common_y[0]) == 0, "SpMV", "after fork");
 }
 
+static size_t gate;
+
+static void *wait_inside(void *handle) {
+    double one = 1;
+    Object x, y;
+    cusparseCreateDnVec(&x, K, common_x, R64F);
+    cusparseCreateDnVec(&y, M, common_y[1], R64F);
+    cusparseSpMV_bufferSize(handle, 0, &one, common.descriptor, x, &one, y, R64F, 0, &gate);
+    return NULL;
+}
+
+/* A child of a process without handles of the drop-in, in which a thread is in a call that may hold
+ * any lock. */
+static void inside(void) {
+    pthread_t thread;
+    int status = 0;
+    make_common();
+    pthread_create(&thread, NULL, wait_inside, (void *)&state);
+    while (*(volatile size_t *)&gate != 1)
+        usleep(1000);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        _exit(one_product(common_handle, common_y[0]) == SPMV_STATUS ? 0 : 1);
+    }
+    waitpid(child, &status, 0);
+    expect(status == 0, "SpMV", "in the child");
+    *(volatile size_t *)&gate = 2;
+    pthread_join(thread, NULL);
+    expect(one_product(common_handle, common_y[0]) == 0, "SpMV", "in the parent");
+}
+
 int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "";
     Object handle = &state;
@@ -487,6 +652,16 @@ int main(int count, char **arguments) {
         rules(handle);
     else if (strcmp(what, "prepared") == 0)
         prepared(handle, atoi(arguments[2]), count > 3);
+    else if (strcmp(what, "refused") == 0)
+        refused(handle, atoi(arguments[2]));
+    else if (strcmp(what, "handles") == 0)
+        handles(atoi(arguments[2]));
+#if SPMVOP
+    else if (strcmp(what, "operations") == 0)
+        operations(handle);
+#endif
+    else if (strcmp(what, "inside") == 0)
+        inside();
     else if (strcmp(what, "threads") == 0)
         threads();
     else if (strcmp(what, "fork") == 0)

@@ -165,6 +165,49 @@ fn preprocessed_matrices_have_plans() {
     }
 }
 
+/// Only a preprocess that cuSPARSE has carried out promises that the pattern stays.
+#[test]
+fn a_preprocess_that_fails_promises_nothing() {
+    let world = world();
+    for (columns, mode) in [("0", ("TARSIA_CUSPARSE", "summary")), ("4", FORCE)] {
+        let with = world.with(&["products", "refused", columns], &[mode, ON_HOST, SIZES]);
+        assert_eq!(products(&with), 8);
+        let name = if columns == "0" { "cusparseSpMV_preprocess" } else { "cusparseSpMM_preprocess" };
+        for (text, count) in [("cuSPARSE refuses", 2), ("and Tarsia analyzes the matrix", 1)] {
+            assert_eq!(calls(&with, name, &format!("forwarded: {text}")), count, "{:#?}", with.messages);
+        }
+        // cuSPARSE gets each of them once.
+        assert_eq!(names(&with).iter().filter(|found| **found == name).count(), 3);
+    }
+}
+
+#[test]
+fn plans_go_with_their_handle() {
+    let world = world();
+    for (columns, mode) in [("0", ("TARSIA_CUSPARSE", "summary")), ("4", FORCE)] {
+        let with = world.with(&["products", "handles", columns], &[mode, ON_HOST, SIZES]);
+        assert_eq!(products(&with), 12);
+    }
+    let with = world.with(&["spgemm", "handle"], &[("TARSIA_CUSPARSE", "summary"), ON_HOST, SIZES]);
+    assert_eq!(products(&with), 2);
+}
+
+/// The plan of SpMVOp is a promise, too, in every version that has it, whose functions have different arguments.
+#[test]
+fn plans_of_spmvop_are_promises() {
+    for (version, spmvop) in [([12, 7, 2], 1270), ([12, 7, 10], 1271), ([12, 9, 4], 1290)] {
+        let world = World::of_version(version, spmvop);
+        compile(&world);
+        let with = world.with(&["products", "operations"], &[FORCE, ON_HOST, SIZES]);
+        assert_eq!(products(&with), 25);
+        assert_eq!(calls(&with, "cusparseSpMVOp", "taken"), 7);
+        for (reason, count) in [("the result is not where y is", 1), ("the plan has an epilogue", 13)] {
+            let found = calls(&with, "cusparseSpMVOp", &format!("forwarded: {reason}"));
+            assert_eq!(found, count, "{reason}: {:#?}", with.messages);
+        }
+    }
+}
+
 /// Every step of a product is taken, also where cuSPARSE refuses the first one.
 #[test]
 fn spgemm_is_taken_and_right() {
@@ -207,12 +250,41 @@ fn spgemm_that_is_not_served_is_forwarded_with_a_reason() {
 #[test]
 fn spgemm_that_fails_goes_to_cusparse() {
     let with = world().with(&["spgemm", "late"], &[("TARSIA_CUSPARSE", "trace"), ON_HOST, SIZES]);
-    assert_eq!(products(&with), 5);
+    assert_eq!(products(&with), 8);
     let text = "cusparseSpGEMM_compute forwarded: Tarsia cannot compute the product after all (A: ";
     assert!(with.messages.iter().any(|line| line.starts_with(text)), "{:#?}", with.messages);
-    for (name, failed) in [("workEstimation", 0), ("compute", 1), ("copy", 1)] {
+    for (name, failed) in [("workEstimation", 0), ("compute", 3), ("copy", 1)] {
         let found = calls(&with, &format!("cusparseSpGEMM_{name}"), "answered with an error");
         assert_eq!(found, failed, "{name}");
+    }
+}
+
+/// What is on the device can be another value in each step.
+#[test]
+fn beta_on_the_device_is_read_in_each_step_of_spgemm() {
+    let with = world().with(&["spgemm", "device"], &[("TARSIA_CUSPARSE", "trace"), ON_HOST, SIZES]);
+    assert_eq!(products(&with), 12);
+    let text =
+        "cusparseSpGEMM_copy answered with an error: Tarsia cannot do this step of the product (beta may";
+    assert!(with.messages.iter().any(|line| line.starts_with(text)), "{:#?}", with.messages);
+}
+
+#[test]
+fn steps_of_spgemm_are_not_captured() {
+    let with = world().with(&["spgemm", "captured"], &[("TARSIA_CUSPARSE", "trace"), ON_HOST, SIZES]);
+    assert_eq!(products(&with), 6);
+    assert_eq!(calls(&with, "cusparseSpGEMM_workEstimation", "forwarded: it is captured"), 1);
+}
+
+/// After a panic cuSPARSE gets no step whose earlier ones it has not had: the stand-in refuses such steps.
+#[test]
+fn spgemm_that_panics_fails_or_begins_anew() {
+    let world = world();
+    for place in ["first", "analysis", "estimate", "size", "compute", "copy"] {
+        let panic = ("TARSIA_CUSPARSE_TEST_PANIC", place);
+        let with =
+            world.with(&["spgemm", "panic", place], &[("TARSIA_CUSPARSE", "summary"), ON_HOST, SIZES, panic]);
+        assert_eq!(products(&with), 2, "{place}");
     }
 }
 
@@ -247,4 +319,13 @@ fn children_of_fork_forward() {
     let with = world().with(&["products", "fork"], &[("TARSIA_CUSPARSE", "summary"), ON_HOST]);
     assert_eq!(products(&with), 3);
     assert_eq!(calls(&with, "cusparseSpMV", "taken"), 2);
+}
+
+/// A thread that is in a call may hold any lock, which is never released in a child.
+#[test]
+fn children_of_fork_forward_what_threads_are_in() {
+    let variables = [("TARSIA_CUSPARSE", "summary"), ON_HOST, ("STAND_IN_WAITS", "1")];
+    let with = world().with(&["products", "inside"], &variables);
+    assert_eq!(products(&with), 2);
+    assert_eq!(calls(&with, "cusparseSpMV", "taken"), 1);
 }

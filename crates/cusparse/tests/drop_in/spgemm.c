@@ -7,6 +7,10 @@
  * - forwarded: every step of a product is forwarded
  * - declined: products that are not taken, each of which differs in one thing from one that is
  * - late: Tarsia refuses a product at its second step, and one that is repeated
+ * - device: beta is on the device, and a later step may bring another one
+ * - captured: steps come while the stream is captured
+ * - panic PLACE: the drop-in panics once in a step
+ * - handle: the handle is destroyed in the midst of a product
  * - threads: 8 threads compute products with one handle
  */
 #include "cusparse.h"
@@ -15,7 +19,13 @@
 #include <pthread.h>
 
 enum { I32 = 2, I64 = 3, ALG1 = 3, ALG2 = 4, ALG3 = 5, MOST_ENTRIES = 4096 };
-enum { ESTIMATION_STATUS = 120, COMPUTE_STATUS = 123, COPY_STATUS = 124 };
+enum {
+    NOT_SUPPORTED = 10,
+    EXECUTION_FAILED = 6,
+    ESTIMATION_STATUS = 120,
+    COMPUTE_STATUS = 123,
+    COPY_STATUS = 124
+};
 
 typedef struct {
     int rows, cols, nnz, offset_type, index_type, base, type;
@@ -353,6 +363,147 @@ static void late(Object handle) {
     p = product_of(handle, &a, &b);
     expect(estimation(&p, 0) == 0 && estimation(&p, 1) == 0 && copy(&p) != 0, "late", "no compute");
     end_product(&p);
+
+    /* cuSPARSE has not had the estimate, without which it computes nothing. */
+    p = product_of(handle, &a, &b);
+    p.algorithm = ALG2;
+    expect(all_steps(&p) == 0 && is_right(&p), "late", "with an estimate");
+    put_index(I32, a.indices, 3, 23);
+    expect(compute(&p, 0) == 3 && compute(&p, 1) == 3, "late", "after an estimate");
+    put_pattern(&a);
+    expect(compute(&p, 0) == 0 && compute(&p, 1) == 0 && copy(&p) == 0 && is_right(&p), "late",
+           "the estimated product");
+    end_product(&p);
+    end(&a), end(&b);
+}
+
+/* Returns whether cuSPARSE gets a product from the step that computes a size on. */
+static int computes_forwarded(Product *p) {
+    return compute(p, 0) == COMPUTE_STATUS && compute(p, 1) == COMPUTE_STATUS &&
+           copy(p) == COPY_STATUS;
+}
+
+/* Returns whether the steps that may be repeated are taken, and their result is right. */
+static int is_repeated(Product *p) {
+    return compute(p, 0) == 0 && compute(p, 1) == 0 && copy(p) == 0 && is_right(p);
+}
+
+static void on_device(Object handle) {
+    Matrix a = make(37, 23, 4, R64F), b = make(23, 41, 3, R64F);
+    cusparseSetPointerMode(handle, 1);
+    Product p = product_of(handle, &a, &b);
+    expect(all_steps(&p) == 0 && is_right(&p) && is_repeated(&p), "device", "beta is zero");
+    p.beta[0] = 1;
+    expect(compute(&p, 1) == NOT_SUPPORTED, "device", "beta is not zero in compute");
+    p.beta[0] = 0;
+    expect(is_repeated(&p), "device", "and zero again");
+    p.beta[0] = 1;
+    expect(copy(&p) == NOT_SUPPORTED, "device", "beta is not zero in copy");
+    p.beta[0] = 0;
+    expect(copy(&p) == 0 && is_right(&p), "device", "and zero in copy");
+    p.beta[0] = 1;
+    expect(computes_forwarded(&p), "device", "beta is not zero when a size is asked for");
+    end_product(&p);
+
+    /* Without entries of C there is nothing that beta could be multiplied with. */
+    p = product_of(handle, &a, &b);
+    p.beta[0] = 1;
+    expect(estimation(&p, 0) == 0 && estimation(&p, 1) == 0 && compute(&p, 0) == 0, "device",
+           "C has no entries");
+    p.beta[0] = 0;
+    expect(compute(&p, 1) == 0 && copy(&p) == 0 && is_right(&p), "device", "C has entries");
+    end_product(&p);
+
+    /* The pointer mode changes between two steps. */
+    cusparseSetPointerMode(handle, 0);
+    p = product_of(handle, &a, &b);
+    expect(all_steps(&p) == 0 && is_right(&p), "device", "beta is on the host");
+    cusparseSetPointerMode(handle, 1);
+    p.beta[0] = -1;
+    expect(copy(&p) == NOT_SUPPORTED, "device", "beta goes to the device");
+    cusparseSetPointerMode(handle, 0);
+    expect(copy(&p) == NOT_SUPPORTED, "device", "beta comes back");
+    p.beta[0] = 0;
+    expect(is_repeated(&p), "device", "beta is zero on the host");
+    end_product(&p);
+    end(&a), end(&b);
+}
+
+static void captured(Object handle) {
+    void *stream = (void *)0xca97;
+    Matrix a = make(37, 23, 4, R64F), b = make(23, 41, 3, R64F);
+    cusparseSetStream(handle, stream);
+    Product p = product_of(handle, &a, &b);
+    is_forwarded(&p, "captured");
+    end_product(&p);
+
+    cusparseSetStream(handle, NULL);
+    p = product_of(handle, &a, &b);
+    int is_begun = estimation(&p, 0) == 0;
+    cusparseSetStream(handle, stream);
+    expect(is_begun && estimation(&p, 1) == 0 && computes_forwarded(&p), "captured", "at analysis");
+    end_product(&p);
+
+    cusparseSetStream(handle, NULL);
+    p = product_of(handle, &a, &b);
+    is_begun = estimation(&p, 0) == 0 && estimation(&p, 1) == 0;
+    cusparseSetStream(handle, stream);
+    expect(is_begun && computes_forwarded(&p), "captured", "at a size");
+    end_product(&p);
+
+    cusparseSetStream(handle, NULL);
+    p = product_of(handle, &a, &b);
+    is_begun = estimation(&p, 0) == 0 && estimation(&p, 1) == 0 && compute(&p, 0) == 0;
+    cusparseSetStream(handle, stream);
+    expect(is_begun && compute(&p, 1) == NOT_SUPPORTED, "captured", "at compute");
+    cusparseSetStream(handle, NULL);
+    is_begun = compute(&p, 1) == 0;
+    cusparseSetStream(handle, stream);
+    expect(is_begun && copy(&p) == NOT_SUPPORTED, "captured", "at copy");
+    cusparseSetStream(handle, NULL);
+    expect(copy(&p) == 0 && is_right(&p), "captured", "not any more");
+    end_product(&p);
+    end(&a), end(&b);
+}
+
+/* cuSPARSE gets a product from its first step on, or Tarsia computes it at another try. */
+static void panic(Object handle, const char *place) {
+    Matrix a = make(37, 23, 4, R64F), b = make(23, 41, 3, R64F);
+    Product p = product_of(handle, &a, &b);
+    p.algorithm = strcmp(place, "estimate") == 0 ? ALG2 : 0;
+    int is_as_expected = estimation(&p, 0) == 0 && estimation(&p, 1) == 0;
+    if (strcmp(place, "estimate") == 0) {
+        is_as_expected &=
+            cusparseSpGEMM_estimateMemory(ARGUMENTS(&p), 0.25f, &p.bytes[2], NULL, NULL) == 122 &&
+            computes_forwarded(&p);
+    } else if (strcmp(place, "compute") == 0) {
+        is_as_expected &= compute(&p, 0) == 0 && compute(&p, 1) == EXECUTION_FAILED &&
+                          compute(&p, 1) == 0 && copy(&p) == 0 && is_right(&p);
+    } else if (strcmp(place, "copy") == 0) {
+        is_as_expected &= compute(&p, 0) == 0 && compute(&p, 1) == 0 &&
+                          copy(&p) == EXECUTION_FAILED && copy(&p) == 0 && is_right(&p);
+    } else {
+        is_as_expected &= computes_forwarded(&p);
+    }
+    expect(is_as_expected, "panic", place);
+    expect(all_steps(&p) == 0 && is_right(&p), "panic", "the next product");
+    end_product(&p);
+    end(&a), end(&b);
+}
+
+static void destroyed_handle(Object handle) {
+    Matrix a = make(37, 23, 4, R64F), b = make(23, 41, 3, R64F);
+    Object other = &a;
+    Product p = product_of(other, &a, &b);
+    int is_counted = estimation(&p, 0) == 0 && estimation(&p, 1) == 0 && compute(&p, 0) == 0 &&
+                     compute(&p, 1) == 0;
+    cusparseDestroy(other);
+    p.handle = handle;
+    expect(is_counted && copy(&p) == 0 && is_right(&p), "handle", "destroyed before copy");
+    p.handle = other;
+    expect(is_repeated(&p), "handle", "another one at its address");
+    cusparseDestroy(other);
+    end_product(&p);
     end(&a), end(&b);
 }
 
@@ -398,6 +549,14 @@ int main(int count, char **arguments) {
         end_product(&p), end(&a), end(&b);
     } else if (strcmp(what, "late") == 0) {
         late(handle);
+    } else if (strcmp(what, "device") == 0) {
+        on_device(handle);
+    } else if (strcmp(what, "captured") == 0) {
+        captured(handle);
+    } else if (strcmp(what, "panic") == 0) {
+        panic(handle, arguments[2]);
+    } else if (strcmp(what, "handle") == 0) {
+        destroyed_handle(handle);
     } else if (strcmp(what, "threads") == 0) {
         threads(handle);
     } else {
