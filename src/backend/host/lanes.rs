@@ -10,7 +10,7 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable};
 
 use crate::format::narrowing::{Holds, Reader};
 use crate::format::sell::LANES;
