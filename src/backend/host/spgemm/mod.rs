@@ -257,7 +257,11 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             None => (None, None),
         };
         // The transposition into C searches the rows, which must then be sorted.
-        let (rule, sorted) = (self.rule, self.problem.sorted_output || !direct);
+        let count = |row: usize| (offsets[row + 1] - offsets[row]) as usize;
+        let windows = |row| (count(row), self.rule.window.min(count(row).saturating_mul(window::SPREAD)));
+        let window = if window::suits(&left, &right, of_right, windows) { self.rule.window } else { 0 };
+        let rule = Rule { window, ..self.rule };
+        let sorted = self.problem.sorted_output || !direct;
         let shared = ranks.as_mut().map(|ranks| ranks.share());
         let items = &self.items[..];
         let task =

@@ -121,7 +121,7 @@ where
             }
     }
     scratch.for_each_item(task.items, |set, rows| {
-        let Set { hash, array, window, trace, row: Row { list, bits, spare, .. } } = set;
+        let Set { hash, array, window, trace, row: Row { list, bits, spare, .. }, .. } = set;
         task.for_each_row(rows, trace.len(), |row, way| {
             let range = task.range(row);
             let count = range.len();
@@ -212,6 +212,9 @@ where
                         None => {}
                     }
                 }
+                Way::Find(0) if in_array && kept.is_none() && rule.by_column(right.cols) => {
+                    self.sum_by_column(row, set);
+                }
                 Way::Find(_) => {
                     let trace = match kept.as_deref_mut() {
                         Some(kept) if traced == 0 => kept,
@@ -250,6 +253,28 @@ where
         for (value, sum) in values.iter_mut().zip(sums) {
             *value = Y::round(self.alpha * sum);
         }
+    }
+
+    /// Computes a row by an array with a sum for each column of the product.
+    fn sum_by_column(&self, row: usize, Set { array, by_column, row: memory, .. }: &mut Set<'_, K, T>) {
+        let (range, base) = (self.task.range(row), self.task.right.base);
+        let list = &mut memory.list[..range.len()];
+        Places::<K>::begin(array, list.len());
+        let known = self.task.known(&range);
+        if let Some(columns) = known {
+            for col in columns {
+                by_column[col.to_i64() as usize] = T::ZERO;
+            }
+            array.list(columns, 0, list);
+        }
+        self.each(row, |indices, values, factor| {
+            array.add_by_column((indices, base, values), factor, list, by_column);
+        });
+        check_count(Places::<K>::count(array), list.len());
+        if known.is_none() && self.task.sorted {
+            order(list, memory.bits, memory.spare);
+        }
+        self.write(row, list, list.iter().map(|&col| by_column[col.to_i64() as usize]));
     }
 
     /// Computes a row by a hash table or an array, and records the ranks of its products in `trace` unless

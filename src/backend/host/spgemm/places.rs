@@ -184,6 +184,37 @@ impl<'a> ArrayPlaces<'a> {
     }
 }
 
+impl ArrayPlaces<'_> {
+    /// Adds `factor` times a row of the right factor to sums that are kept by column, one for each column of
+    /// the product, and writes new columns to `list` in the order of discovery. The sum of a column that is
+    /// new in this row is overwritten, so that the sums need no clearing.
+    #[inline(always)]
+    pub fn add_by_column<K: Key, J: Index, R: Storage<T>, T: Accumulator>(
+        &mut self,
+        (indices, base, values): (&[J], i64, &[R]),
+        factor: T,
+        list: &mut [K],
+        sums: &mut [T],
+    ) {
+        let (places, start, mut count) = (&mut *self.places, self.start, self.count);
+        let (values, sums) = (&values[..indices.len()], &mut sums[..places.len()]);
+        for (index, value) in indices.iter().zip(values) {
+            let at = (index.to_i64() - base) as usize;
+            let (slot, product) = (&mut places[at], factor * value.widen());
+            if *slot < start {
+                *slot = start;
+                let Some(col) = list.get_mut(count as usize) else { pattern_changed() };
+                *col = K::from_i64(at as i64);
+                count += 1;
+                sums[at] = T::ZERO + product;
+            } else {
+                sums[at] += product;
+            }
+        }
+        self.count = count;
+    }
+}
+
 impl<K: Key> Places<K> for ArrayPlaces<'_> {
     fn begin(&mut self, most: usize) {
         match self.start.checked_add(self.count).filter(|&start| start as usize + most <= u32::MAX as usize) {
@@ -260,6 +291,12 @@ impl Rule {
         Rule { small_cols: cols.clamp(1 << 17, 1 << 22), ratio: 8, window: WINDOW }
     }
 
+    /// Returns whether rows in the array have their sums by column and not by place.
+    #[inline]
+    pub fn by_column(&self, cols: usize) -> bool {
+        cols <= SUMMED_COLS
+    }
+
     /// Returns whether a row of at most `most` distinct columns of `cols` uses the array; otherwise it uses
     /// the hash table.
     #[inline]
@@ -267,6 +304,10 @@ impl Rule {
         cols <= self.small_cols || (cols <= i32::MAX as usize && cols / self.ratio <= most)
     }
 }
+
+/// Largest number of columns for which a thread keeps a sum of each: 4 MiB in fp64, some of which stay in its
+/// second-level cache.
+const SUMMED_COLS: usize = 1 << 19;
 
 /// Largest number of columns that are sorted by vector code, which needs memory in proportion.
 const VECTOR_SORTED: usize = 2048;

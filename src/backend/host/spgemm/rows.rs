@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::window::SAMPLED;
 use crate::backend::host::operand::{Factor, Ints, Shared};
 use crate::error::{Error, Result};
 use crate::memory::{pieces, pool, Buffer, Context};
@@ -159,6 +160,13 @@ pub fn count_products(cx: &Context, left: &Factor, right: &Factor) -> Result<(Bu
 
 fn checked_sum(mut terms: impl Iterator<Item = usize>) -> Option<i64> {
     terms.try_fold(0i64, |sum, term| sum.checked_add(i64::try_from(term).ok()?))
+}
+
+/// Returns whether at least one in 16 of a sample of rows follows from the row before.
+pub fn follows(factor: &Factor) -> bool {
+    let sample = (1..factor.rows).step_by((factor.rows / SAMPLED).max(1));
+    let followers = sample.clone().filter(|&row| !factor.range(row).is_empty() && factor.step(row) != NEW);
+    followers.count() > sample.count() / 16
 }
 
 /// Returns the step of each row of a factor ([`Factor::step`]). The result is empty for a factor with fewer

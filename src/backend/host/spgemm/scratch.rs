@@ -19,6 +19,8 @@ pub struct Needs {
     slots: usize,
     /// Slots of the array.
     array: usize,
+    /// Columns that have a sum each: those of the array, or none.
+    summed: usize,
     /// Distinct columns of a row.
     row: usize,
     /// Words of the bitmap that sorts: [`order`](super::places::order) uses at most one per entry.
@@ -51,12 +53,13 @@ impl Needs {
         let window = window::width(row, cols, rule.window);
         let bits = row.min(cols.div_ceil(64));
         let spare = places::spare::<K>(row);
-        Needs { slots, array, row, bits, spare, window, window_sums: window, trace: 0, ranks: 0 }
+        let summed = if rule.by_column(cols) { array } else { 0 };
+        Needs { slots, array, summed, row, bits, spare, window, window_sums: window, trace: 0, ranks: 0 }
     }
 
     /// Returns the sizes for counting, without the row itself and its sums.
     pub fn to_count(self) -> Self {
-        Needs { row: 0, bits: 0, spare: 0, window_sums: 0, ..self }
+        Needs { summed: 0, row: 0, bits: 0, spare: 0, window_sums: 0, ..self }
     }
 
     /// Adds a trace of at most this many products, and ranks for rows that are traced, or for all rows.
@@ -94,6 +97,8 @@ pub struct Set<'a, K, T> {
     pub hash: HashPlaces<'a, K>,
     /// Accumulator for rows with many of the columns.
     pub array: ArrayPlaces<'a>,
+    /// Sum of each column of the product, where rows in the array have their sums by column.
+    pub by_column: &'a mut [T],
     /// Accumulator for rows with neighbouring columns.
     pub window: Window<'a, T>,
     /// Ranks of the products of the row before, where the next rows follow from it.
@@ -129,10 +134,11 @@ pub struct Scratch<K: Key, T: Pod> {
 impl<K: Key, T: Pod + Send> Scratch<K, T> {
     /// Allocates memory for as many threads, up to `sets`, as the memory limit permits.
     pub fn new(cx: &Context, mut sets: usize, needs: Needs) -> Result<Self> {
-        let Needs { slots, array, row, bits, spare, window, window_sums, trace, ranks } = needs;
+        let Needs { slots, array, summed, row, bits, spare, window, window_sums, trace, ranks } = needs;
         let each = [
             padded::<[K; 2]>(slots),
             padded::<u32>(array),
+            padded::<T>(summed),
             padded::<K>(row),
             padded::<u64>(bits),
             padded::<K>(spare),
@@ -169,7 +175,7 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
     }
 
     fn split(&mut self) -> Vec<Set<'_, K, T>> {
-        let Needs { slots, array, row, bits, spare, window, window_sums, trace, ranks } = self.needs;
+        let Needs { slots, array, summed, row, bits, spare, window, window_sums, trace, ranks } = self.needs;
         let (size, mut all) = (self.bytes.len() / self.sets, &mut self.bytes[..]);
         let sets = (0..self.sets).map(|_| {
             let (mut rest, later) = std::mem::take(&mut all).split_at_mut(size);
@@ -183,6 +189,7 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
                     array.fill(0);
                     array
                 }),
+                by_column: take(rest, summed),
                 row: Row {
                     list: take(rest, row),
                     bits: take(rest, bits),

@@ -89,6 +89,29 @@ pub fn span<J: Index>(
     (fits && first <= last).then_some(first..last + 1)
 }
 
+/// Number of rows of which [`suits`] and [`super::rows::follows`] look at.
+pub const SAMPLED: usize = 256;
+
+/// Returns whether windows suit at least one in 16 products of a sample of rows. `row` gives a row's largest
+/// number of entries and the widest window that it may have. Where few rows have a window, looking for one in
+/// every row takes more time than they save.
+pub fn suits<J: Index>(
+    left: &Factor,
+    right: &Factor,
+    indices: &[J],
+    row_of: impl Fn(usize) -> (usize, usize),
+) -> bool {
+    let (mut all, mut inside) = (0, 0);
+    for row in (0..left.rows).step_by((left.rows / SAMPLED).max(1)) {
+        let (most, widest) = row_of(row);
+        all += most;
+        if span(left, row, right, indices, most, widest).is_some() {
+            inside += most;
+        }
+    }
+    inside > all / 16
+}
+
 /// Returns whether the indices are consecutive, and at least [`RUN`].
 #[inline(always)]
 fn is_run<J: Index>(indices: &[J]) -> bool {
