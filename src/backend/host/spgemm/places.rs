@@ -186,32 +186,42 @@ impl<'a> ArrayPlaces<'a> {
 
 impl ArrayPlaces<'_> {
     /// Adds `factor` times a row of the right factor to sums that are kept by column, one for each column of
-    /// the product, and writes new columns to `list` in the order of discovery. The sum of a column that is
-    /// new in this row is overwritten, so that the sums need no clearing.
+    /// the product, and writes new columns to `list` in the order of discovery; it needs room for one more.
+    /// With BRANCH, columns that are not new are not written to `list`: that is faster where the processor
+    /// foresees which are.
     #[inline(always)]
-    pub fn add_by_column<K: Key, J: Index, R: Storage<T>, T: Accumulator>(
+    pub fn add_by_column<const BRANCH: bool, K: Key, J: Index, R: Storage<T>, T: Accumulator>(
         &mut self,
         (indices, base, values): (&[J], i64, &[R]),
         factor: T,
         list: &mut [K],
         sums: &mut [T],
     ) {
-        let (places, start, mut count) = (&mut *self.places, self.start, self.count);
-        let (values, sums) = (&values[..indices.len()], &mut sums[..places.len()]);
-        for (index, value) in indices.iter().zip(values) {
-            let at = (index.to_i64() - base) as usize;
-            let (slot, product) = (&mut places[at], factor * value.widen());
-            if *slot < start {
-                *slot = start;
-                let Some(col) = list.get_mut(count as usize) else { pattern_changed() };
-                *col = K::from_i64(at as i64);
-                count += 1;
-                sums[at] = T::ZERO + product;
-            } else {
-                sums[at] += product;
+        let (cols, start, room) = (self.places.len(), self.start, list.len());
+        assert!(values.len() == indices.len() && sums.len() == cols);
+        let (places, sums, list) = (self.places.as_mut_ptr(), sums.as_mut_ptr(), list.as_mut_ptr());
+        let mut count = self.count as usize;
+        for (at, index) in indices.iter().enumerate() {
+            let col = (index.to_i64() - base) as usize;
+            if col >= cols {
+                pattern_changed();
             }
+            // SAFETY: both arrays have this column, and there are as many values as indices.
+            let (slot, sum, value) =
+                unsafe { (&mut *places.add(col), &mut *sums.add(col), values.get_unchecked(at)) };
+            let new = *slot < start;
+            if new || !BRANCH {
+                *slot = start;
+                if count >= room {
+                    pattern_changed();
+                }
+                // SAFETY: the list has room for it.
+                unsafe { list.add(count).write(K::from_i64(col as i64)) };
+                count += usize::from(new);
+            }
+            *sum += factor * value.widen();
         }
-        self.count = count;
+        self.count = count as u32;
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytemuck::Pod;
 
+use super::pace::Pace;
 use super::places::{self, ArrayPlaces, HashPlaces, Key, Rule};
 use super::window::{self, Window};
 use crate::error::{Result, Status};
@@ -97,8 +98,10 @@ pub struct Set<'a, K, T> {
     pub hash: HashPlaces<'a, K>,
     /// Accumulator for rows with many of the columns.
     pub array: ArrayPlaces<'a>,
-    /// Sum of each column of the product, where rows in the array have their sums by column.
+    /// Sum of each column of the product, where rows in the array have their sums by column; zero between rows.
     pub by_column: &'a mut [T],
+    /// Which code adds these sums.
+    pub pace: Pace,
     /// Accumulator for rows with neighbouring columns.
     pub window: Window<'a, T>,
     /// Ranks of the products of the row before, where the next rows follow from it.
@@ -109,7 +112,7 @@ pub struct Set<'a, K, T> {
 
 /// The row that is being computed; empty in the symbolic phase.
 pub struct Row<'a, K, T> {
-    /// Column indices.
+    /// Column indices, with room for one more than a row has.
     pub list: &'a mut [K],
     /// Bitmap that sorts `list`; zero between uses.
     pub bits: &'a mut [u64],
@@ -139,7 +142,7 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
             padded::<[K; 2]>(slots),
             padded::<u32>(array),
             padded::<T>(summed),
-            padded::<K>(row),
+            padded::<K>(row + 1),
             padded::<u64>(bits),
             padded::<K>(spare),
             padded::<T>(row),
@@ -174,6 +177,13 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
         pieces::for_each(pieces::each(&mut sets), |_, set| take_items(set));
     }
 
+    /// Returns whether all sums by column are zero, as between rows.
+    pub fn is_clean(&mut self) -> bool {
+        let clean =
+            |sums: &[T]| bytemuck::cast_slice::<T, u8>(sums).iter().fold(0, |all, &byte| all | byte) == 0;
+        self.split().iter().all(|set| clean(set.by_column))
+    }
+
     fn split(&mut self) -> Vec<Set<'_, K, T>> {
         let Needs { slots, array, summed, row, bits, spare, window, window_sums, trace, ranks } = self.needs;
         let (size, mut all) = (self.bytes.len() / self.sets, &mut self.bytes[..]);
@@ -190,8 +200,9 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
                     array
                 }),
                 by_column: take(rest, summed),
+                pace: Pace::default(),
                 row: Row {
-                    list: take(rest, row),
+                    list: take(rest, row + 1),
                     bits: take(rest, bits),
                     spare: take(rest, spare),
                     sums: take(rest, row),

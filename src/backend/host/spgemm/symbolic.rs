@@ -32,14 +32,17 @@ pub fn count_entries<K: Key>(
     let cols = right.cols;
     let most = |row: usize| (products[row] as usize).min(cols);
     let needs = Needs::of::<K>((0..left.rows).map(most), cols, rule);
-    let follow = follows(left);
+    let follow = follows(left, |row| products[row] as usize);
     let right_steps = if follow { find_steps(cx, right)? } else { Buffer::zeroed(&cx.allocator, 0)? };
     let mut copy = None;
     let indices = right.indices.to_slice(cx, &mut copy)?;
     let mut offsets = Buffer::<i64>::zeroed(&cx.allocator, left.rows + 1)?;
     let mut steps = Buffer::<u8>::zeroed(&cx.allocator, left.rows)?;
     let windows = |row| (most(row), widest(rule, most(row)));
-    let rule = Rule { window: if window::suits(left, right, indices, windows) { rule.window } else { 0 }, ..rule };
+    let rule = Rule {
+        window: if window::suits(left, right, indices, true, windows) { rule.window } else { 0 },
+        ..rule
+    };
     let mut scratch = Scratch::<K, u8>::new(cx, sets, needs.to_count())?;
     let (counts, shared_steps) = (Shared::new(&mut offsets[1..]), Shared::new(&mut steps));
     scratch.for_each_item(items, |set, rows| {

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use super::places::Key;
-use super::rows::walk;
+use super::rows::{sample, walk};
 use crate::backend::host::operand::Factor;
 use crate::types::{Accumulator, Index, Storage};
 
@@ -89,27 +89,29 @@ pub fn span<J: Index>(
     (fits && first <= last).then_some(first..last + 1)
 }
 
-/// Number of rows of which [`suits`] and [`super::rows::follows`] look at.
-pub const SAMPLED: usize = 256;
-
-/// Returns whether windows suit at least one in 16 products of a sample of rows. `row` gives a row's largest
-/// number of entries and the widest window that it may have. Where few rows have a window, looking for one in
-/// every row takes more time than they save.
+/// Returns whether windows suit more than half of the products of a sample of rows. `row_of` gives a row's
+/// largest number of entries and the widest window that it may have. With `runs`, only rows count that meet a
+/// row of consecutive columns, which vector code adds: other rows gain by windows only where their columns must
+/// be sorted. Where few rows have a window, looking for one in every row takes more time than they save.
 pub fn suits<J: Index>(
     left: &Factor,
     right: &Factor,
     indices: &[J],
+    runs: bool,
     row_of: impl Fn(usize) -> (usize, usize),
 ) -> bool {
     let (mut all, mut inside) = (0, 0);
-    for row in (0..left.rows).step_by((left.rows / SAMPLED).max(1)) {
+    for row in sample(left.rows) {
         let (most, widest) = row_of(row);
+        let mut met = left.range(row).map(|position| &indices[right.range(left.col(position))]);
         all += most;
-        if span(left, row, right, indices, most, widest).is_some() {
+        if (!runs || met.nth(left.range(row).len() / 2).is_some_and(is_run))
+            && span(left, row, right, indices, most, widest).is_some()
+        {
             inside += most;
         }
     }
-    inside > all / 16
+    inside > all / 2
 }
 
 /// Returns whether the indices are consecutive, and at least [`RUN`].
