@@ -202,7 +202,7 @@ where
             }
             return;
         }
-        let by_column = rule.by_column(right.cols) && self.task.ranks.is_none();
+        let by_column = !set.by_column.is_empty() && self.task.ranks.is_none();
         let entries = counted.offsets[rows.end] - counted.offsets[rows.start];
         let timed = set.pace.begin(by_column && self.task.known.is_none(), entries as usize);
         self.task.for_each_row(rows, set.trace.len(), |row, way| {

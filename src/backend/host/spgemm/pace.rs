@@ -45,3 +45,34 @@ impl Pace {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_faster_code_stays() {
+        for slow in [false, true] {
+            let mut pace = Pace::default();
+            let mut ran = [0; 2];
+            for _ in 0..2 * TIMED {
+                let branches = pace.branches();
+                ran[usize::from(branches)] += 1;
+                let timed = pace.begin(true, 10);
+                assert!(timed.is_some());
+                if branches == slow {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+                pace.end(timed);
+            }
+            assert_eq!((ran, pace.branches()), ([TIMED; 2], !slow));
+            assert!(pace.begin(true, 10).is_none());
+        }
+    }
+
+    #[test]
+    fn items_without_entries_or_choice_are_not_timed() {
+        let pace = Pace::default();
+        assert!(pace.begin(true, 0).is_none() && pace.begin(false, 10).is_none() && pace.branches());
+    }
+}

@@ -442,6 +442,36 @@ mod tests {
         table.each(&[0, 1, 2], 0, |_, _, _, new| assert!(new));
     }
 
+    fn sums_by_column<const BRANCH: bool>() {
+        let (mut slots, mut sums, mut list) = ([0; 9], [0.0; 9], [-1; 4]);
+        let mut array = ArrayPlaces::new(&mut slots);
+        for _ in 0..2 {
+            Places::<i32>::begin(&mut array, 3);
+            for (cols, values) in [([8, 3], [1.0, 2.0]), ([3, 9], [4.0, 8.0])] {
+                array.add_by_column::<BRANCH, _, _, _, _>((&cols, 1, &values), 0.5, &mut list, &mut sums);
+            }
+            assert_eq!((Places::<i32>::count(&array), &list[..3]), (3, &[7, 2, 8][..]));
+            let taken: Vec<f64> =
+                list[..3].iter().map(|&col| std::mem::take(&mut sums[col as usize])).collect();
+            assert_eq!((&taken[..], sums), (&[0.5, 3.0, 4.0][..], [0.0; 9]));
+        }
+    }
+
+    #[test]
+    fn both_codes_sum_by_column() {
+        sums_by_column::<true>();
+        sums_by_column::<false>();
+    }
+
+    #[test]
+    #[should_panic(expected = "pattern of A or B changed")]
+    fn a_column_outside_is_noticed() {
+        let (mut slots, mut sums, mut list) = ([0; 4], [0.0; 4], [0; 3]);
+        let mut array = ArrayPlaces::new(&mut slots);
+        Places::<i32>::begin(&mut array, 2);
+        array.add_by_column::<true, _, _, _, _>((&[4], 0, &[1.0]), 1.0, &mut list, &mut sums);
+    }
+
     #[test]
     fn arrays_start_again_when_generations_run_out() {
         let mut slots = [0; 8];

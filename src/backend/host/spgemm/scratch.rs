@@ -41,9 +41,10 @@ pub struct Needs {
 impl Needs {
     /// Returns the sizes for rows of at most these numbers of distinct columns, of `cols`.
     pub fn of<K: Key>(rows: impl Iterator<Item = usize>, cols: usize, rule: Rule) -> Self {
-        let (mut table, mut array, mut row) = (0, 0, 0);
+        let (mut table, mut array, mut row, mut entries) = (0, 0, 0, 0_usize);
         for most in rows.filter(|&most| most > 0) {
             row = row.max(most);
+            entries = entries.saturating_add(most);
             if rule.array(most, cols) {
                 array = cols;
             } else {
@@ -54,7 +55,8 @@ impl Needs {
         let window = window::width(row, cols, rule.window);
         let bits = row.min(cols.div_ceil(64));
         let spare = places::spare::<K>(row);
-        let summed = if rule.by_column(cols) { array } else { 0 };
+        // Where there are fewer entries than columns, clearing the sums would take longer than the product.
+        let summed = if rule.by_column(cols) && entries >= cols { array } else { 0 };
         Needs { slots, array, summed, row, bits, spare, window, window_sums: window, trace: 0, ranks: 0 }
     }
 
