@@ -250,12 +250,12 @@ KERNELS(compressed, (), (check_compressed_32_32, 32, 32), (check_compressed_64_3
 KERNELS(pairs, (), (check_pairs_32, 32), (check_pairs_64, 64))
 
 // Brings counts to the host: out[i] = page[i] for i < count, then the numbers at `first` and
-// `second`, where these are not NULL. `out` is page-locked memory of the host. All kPageWords words
-// of the page become zero for its next user. One block of kPageWords threads. A copy by the
+// `second`, where these are not NULL. `out` is page-locked memory of the host. All PAGE_WORDS words
+// of the page become zero for its next user. One block of PAGE_WORDS threads. A copy by the
 // driver's copy engine begins 6 to 7 microseconds after the kernel before it (H100), this kernel
 // about one.
-constexpr int kPageWords = 512;
-extern "C" __global__ void __launch_bounds__(kPageWords)
+constexpr int PAGE_WORDS = 512;
+extern "C" __global__ void __launch_bounds__(PAGE_WORDS)
     read_back(u64 *page, volatile u64 *out, int64_t count, const u64 *first, const u64 *second,
               Arrival arrival) {
     const int at = threadIdx.x;

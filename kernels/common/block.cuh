@@ -7,7 +7,7 @@ namespace tarsia {
 
 // Inclusive scan with `join` over the threads of a block of up to 1,024, in whole warps; `all` is
 // the total. Called by all threads.
-template <class T, class F> __device__ T scan_of_block(T v, F join, T &all) {
+template <class T, class Combine> __device__ T scan_of_block(T v, Combine join, T &all) {
     __shared__ T of_warp[WARP];
     const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     v = scan_lanes(v, join);

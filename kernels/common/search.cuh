@@ -6,8 +6,8 @@
 namespace tarsia {
 
 // First number for which `f` does not hold; `high` if it holds for all.
-template <class F>
-__device__ __forceinline__ int64_t first_where_not(int64_t low, int64_t high, F f) {
+template <class Predicate>
+__device__ __forceinline__ int64_t first_where_not(int64_t low, int64_t high, Predicate f) {
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
         if (f(middle)) {
@@ -20,7 +20,8 @@ __device__ __forceinline__ int64_t first_where_not(int64_t low, int64_t high, F 
 }
 
 // Last number for which `f` holds; it must hold for `low`.
-template <class F> __device__ __forceinline__ int64_t last_where(int64_t low, int64_t high, F f) {
+template <class Predicate>
+__device__ __forceinline__ int64_t last_where(int64_t low, int64_t high, Predicate f) {
     while (high - low > 1) {
         const int64_t middle = low + (high - low) / 2;
         if (f(middle)) {

@@ -20,7 +20,7 @@ struct alignas(16) SlotWord {
 
 // Stores v in slot `number`.
 template <class T>
-__device__ __forceinline__ void leave(SlotWord *slots, int64_t number, const T &v) {
+__device__ __forceinline__ void fill_slot(SlotWord *slots, int64_t number, const T &v) {
     uint64_t words[SLOT_WORDS<T>] = {};
     memcpy(words, &v, sizeof v);
 #pragma unroll
@@ -30,7 +30,7 @@ __device__ __forceinline__ void leave(SlotWord *slots, int64_t number, const T &
 
 // Waits until a block of a lower number has filled slot `number`, then takes the value and zeroes
 // the slot.
-template <class T> __device__ __forceinline__ T take(SlotWord *slots, int64_t number) {
+template <class T> __device__ __forceinline__ T await_slot(SlotWord *slots, int64_t number) {
     uint64_t words[SLOT_WORDS<T>];
 #pragma unroll
     for (int i = 0; i < SLOT_WORDS<T>; ++i) {

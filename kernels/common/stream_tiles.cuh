@@ -24,11 +24,11 @@ struct alignas(16) Tile {
     uint32_t base;
     // Number of the tile among those with high halves, or NARROW.
     uint32_t high;
-    // How the tile's block shares rows with other blocks; 0 if it does not. In the block's first
-    // tile, for the row that it continues: TAKEN if the block before adds that up, else 1 + the
-    // number of the row's split. In its last tile, for the row that goes on in the next block: OVER
-    // plus the number of the row's slots there if this block adds them; else, if the row starts in
-    // this block, 1 + the number of its split.
+    // The way in which the tile's block shares rows with other blocks; 0 if it does not. In the
+    // block's first tile, for the row that it continues: TAKEN if the block before adds that up,
+    // else 1 + the number of the row's split. In its last tile, for the row that goes on in the
+    // next block: OVER plus the number of the row's slots there if this block adds them; else, if
+    // the row starts in this block, 1 + the number of its split.
     uint32_t link;
 
     // Flag of `row`.

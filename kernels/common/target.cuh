@@ -5,7 +5,8 @@
 
 namespace tarsia {
 
-// Like store of common/types.cuh, but with the old value at its own address, which may be `to`.
+// Stores alpha · sum + beta · old as the store of common/types.cuh does, but with the old value at
+// its own address, which may be `to`.
 template <class S, class Acc>
 __device__ __forceinline__ void store(S *to, const S *old, Acc alpha, Acc sum, Acc beta) {
     Acc out = mul(alpha, sum);
@@ -26,8 +27,9 @@ template <class Y> struct Target {
         tarsia::store(to + i, old + i, alpha, sum, beta);
     }
 
-    // Like store, but computes the old value's address from the distance of the two arrays, which
-    // is uniform across threads: this takes fewer registers where a thread stores several elements.
+    // Stores the same as store, but computes the old value's address from the distance of the two
+    // arrays, which is uniform across threads: this takes fewer registers where a thread stores
+    // several elements.
     template <class Acc>
     __device__ __forceinline__ void store_by_distance(int64_t i, Acc alpha, Acc sum,
                                                       Acc beta) const {

@@ -42,14 +42,15 @@ template <class T> __device__ __host__ constexpr T zero() {
 }
 
 // Sets all numbers of an array to zero.
-template <class T, int N> __device__ __forceinline__ void set_zero(T (&numbers)[N]) {
+template <class T, int COUNT> __device__ __forceinline__ void set_zero(T (&numbers)[COUNT]) {
 #pragma unroll
-    for (int i = 0; i < N; ++i)
+    for (int i = 0; i < COUNT; ++i)
         numbers[i] = zero<T>();
 }
-template <class T, int N, int M> __device__ __forceinline__ void set_zero(T (&numbers)[N][M]) {
+template <class T, int COUNT, int INNER>
+__device__ __forceinline__ void set_zero(T (&numbers)[COUNT][INNER]) {
 #pragma unroll
-    for (int i = 0; i < N; ++i)
+    for (int i = 0; i < COUNT; ++i)
         set_zero(numbers[i]);
 }
 

@@ -155,9 +155,9 @@ __device__ void starts_of_row_blocks(Segments segments, const int64_t *starts, i
 // Fills columns, values and masks of the blocks. `starts`: blocks before each segment. `out` is
 // zero before. `slots` is NULL if value positions are not wanted; `from` is NULL if the values are
 // in the user's order.
-template <class V, class O, class J>
-__device__ void fill(Rows<O, J> a, const V *values, Segments segments, int shift,
-                     const int64_t *starts, uint32_t *columns, V *out, uint8_t *masks,
+template <class Value, class O, class J>
+__device__ void fill(Rows<O, J> a, const Value *values, Segments segments, int shift,
+                     const int64_t *starts, uint32_t *columns, Value *out, uint8_t *masks,
                      const uint64_t *from, uint64_t *slots) {
     const int64_t own = own_segment();
     if (own >= segments.count)
@@ -171,7 +171,7 @@ __device__ void fill(Rows<O, J> a, const V *values, Segments segments, int shift
         [&](int64_t block, int row, uint32_t column, int64_t entry) {
             const int k = int(column) & (width - 1);
             const int64_t to =
-                ((first + block) * ROWS << shift) + place<int(sizeof(V))>(width, row, k);
+                ((first + block) * ROWS << shift) + place<int(sizeof(Value))>(width, row, k);
             out[to] = values[entry];
             mask |= 1u << k;
             if (slots)

@@ -25,7 +25,7 @@ constexpr int ROWS = 8, PLACES = 4, BLOCK = ROWS * PLACES, GROUP = 2 * BLOCK;
 __device__ inline int64_t warp_stride() { return grid_stride() / WARP; }
 __device__ inline int64_t first_warp() { return first_item() / WARP; }
 
-template <class M> constexpr M NONE = M(-1);
+template <class MapEntry> constexpr MapEntry NONE = MapEntry(-1);
 
 template <class O> __device__ int64_t length_of(const O *offsets, int64_t row) {
     return int64_t(offsets[row + 1]) - int64_t(offsets[row]);
@@ -150,13 +150,13 @@ __device__ inline void order_rows(const uint32_t *sorted, const Order &order, in
     }
 }
 
-// For each 32 places of `order`: the first row if the rows are consecutive, otherwise −1. One warp
-// per 32 places.
-__device__ inline void find_runs(const int32_t *order, int64_t places, int32_t *runs) {
+// For each 32 ordered of `order`: the first row if the rows are consecutive, otherwise −1. One warp
+// per 32 ordered.
+__device__ inline void find_runs(const int32_t *order, int64_t ordered, int32_t *runs) {
     const int lane = threadIdx.x % WARP;
-    for (int64_t i = first_warp(); i * WARP < places; i += warp_stride()) {
+    for (int64_t i = first_warp(); i * WARP < ordered; i += warp_stride()) {
         const int64_t at = i * WARP + lane;
-        const int32_t row = at < places ? order[at] : -1;
+        const int32_t row = at < ordered ? order[at] : -1;
         const int32_t first = __shfl_sync(ALL_LANES, row, 0);
         const bool follow = __all_sync(ALL_LANES, first >= 0 && row == first + lane);
         if (lane == 0)
@@ -165,26 +165,27 @@ __device__ inline void find_runs(const int32_t *order, int64_t places, int32_t *
 }
 
 // Fills the map of the long part, one warp per group.
-template <class O, class M>
+template <class O, class MapEntry>
 __device__ void map_long(const O *offsets, int64_t base, const uint32_t *sorted, int64_t count,
-                         const int64_t *groups, int64_t group_count, M *map) {
+                         const int64_t *groups, int64_t group_count, MapEntry *map) {
     for (int64_t g = first_warp(); g < group_count; g += warp_stride()) {
         const int64_t i = range_of(groups, count, g), row = sorted[i];
         const int64_t start = int64_t(offsets[row]) - base, length = length_of(offsets, row);
 #pragma unroll
         for (int k = threadIdx.x % WARP; k < GROUP; k += WARP) {
             const int64_t entry = (g - groups[i]) * GROUP + k;
-            map[g * GROUP + k] = entry < length ? M(start + entry) : NONE<M>;
+            map[g * GROUP + k] = entry < length ? MapEntry(start + entry) : NONE<MapEntry>;
         }
     }
 }
 
 // Fills the maps of the regular and the irregular part, one warp per row-block. Regular blocks are
 // paired within the `loops` row-blocks that one warp of the product multiplies.
-template <class O, class M>
+template <class O, class MapEntry>
 __device__ void map_medium(const O *offsets, int64_t base, const uint32_t *sorted, int64_t rows,
                            int64_t row_blocks, int loops, const int64_t *regular,
-                           const int64_t *irregular, M *map_regular, M *map_irregular) {
+                           const int64_t *irregular, MapEntry *map_regular,
+                           MapEntry *map_irregular) {
     static_assert(BLOCK == WARP, "a lane for each place of a block");
     const int lane = threadIdx.x % WARP;
     for (int64_t i = first_warp(); i < row_blocks; i += warp_stride()) {
@@ -205,14 +206,15 @@ __device__ void map_medium(const O *offsets, int64_t base, const uint32_t *sorte
             const int number = before + block, entry = block * PLACES + lane % PLACES;
             const int slot = (number | 1) < of_unit ? number / 2 * GROUP + 2 * lane + number % 2
                                                     : number * BLOCK + lane;
-            map_regular[origin * BLOCK + slot] = entry < end ? M(from + entry) : NONE<M>;
+            map_regular[origin * BLOCK + slot] =
+                entry < end ? MapEntry(from + entry) : NONE<MapEntry>;
         }
         int64_t out = irregular[i];
         for (int r = 0; r < ROWS; ++r) {
             const int64_t first = __shfl_sync(ALL_LANES, start, r) + blocks * PLACES;
             const int rest = __shfl_sync(ALL_LANES, length, r) - blocks * PLACES;
             for (int k = lane; k < rest; k += WARP)
-                map_irregular[out + k] = M(first + k);
+                map_irregular[out + k] = MapEntry(first + k);
             out += max(rest, 0);
         }
     }
@@ -220,9 +222,9 @@ __device__ void map_medium(const O *offsets, int64_t base, const uint32_t *sorte
 
 // Fills the map of a short part. `cut` is the number of entries of the first row if two rows are
 // pieced together, 0 if a row has all 4 slots, −1 if rows have one entry and stand alone.
-template <class O, class M>
+template <class O, class MapEntry>
 __device__ void map_short(const O *offsets, int64_t base, const int32_t *order, int cut,
-                          int64_t slots, M *map) {
+                          int64_t slots, MapEntry *map) {
     for (int64_t s = first_item(); s < slots; s += grid_stride()) {
         int64_t at = s;
         int entry = 0;
@@ -238,26 +240,27 @@ __device__ void map_short(const O *offsets, int64_t base, const int32_t *order, 
             }
         }
         const int32_t row = order[at];
-        M out = NONE<M>;
+        MapEntry out = NONE<MapEntry>;
         if (row >= 0 && entry < length_of(offsets, row))
-            out = M(int64_t(offsets[row]) - base + entry);
+            out = MapEntry(int64_t(offsets[row]) - base + entry);
         map[s] = out;
     }
 }
 
 // columns[s] = indices[map[s]] − base, or −1 for padding
-template <class J, class M>
-__device__ void columns_of_map(const J *indices, int64_t base, const M *map, int64_t slots,
+template <class J, class MapEntry>
+__device__ void columns_of_map(const J *indices, int64_t base, const MapEntry *map, int64_t slots,
                                int32_t *columns) {
     for (int64_t s = first_item(); s < slots; s += grid_stride())
-        columns[s] = map[s] == NONE<M> ? -1 : int32_t(int64_t(indices[map[s]]) - base);
+        columns[s] = map[s] == NONE<MapEntry> ? -1 : int32_t(int64_t(indices[map[s]]) - base);
 }
 
 // map[s] = positions[map[s]]
-template <class M> __device__ void compose_map(const int64_t *positions, int64_t slots, M *map) {
+template <class MapEntry>
+__device__ void compose_map(const int64_t *positions, int64_t slots, MapEntry *map) {
     for (int64_t s = first_item(); s < slots; s += grid_stride()) {
-        if (map[s] != NONE<M>)
-            map[s] = M(positions[map[s]]);
+        if (map[s] != NONE<MapEntry>)
+            map[s] = MapEntry(positions[map[s]]);
     }
 }
 
@@ -278,8 +281,8 @@ GLOBAL dasp_order(const u32 *sorted, const __grid_constant__ Order order, int32_
     order_rows(sorted, order, out);
 }
 
-GLOBAL dasp_runs(const int32_t *order, int64_t places, int32_t *runs) {
-    find_runs(order, places, runs);
+GLOBAL dasp_runs(const int32_t *order, int64_t ordered, int32_t *runs) {
+    find_runs(order, ordered, runs);
 }
 
 #define KERNEL_map_long(name, O, M)                                                                \

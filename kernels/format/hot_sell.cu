@@ -119,12 +119,12 @@ __device__ void make_heads(const O *offsets, const uint32_t *order, const Classe
 // each value (−1 for padding). `positions` is NULL if it is not wanted; `from` is NULL if values
 // are in the order of entries. `values` and `out_values` are NULL if no values are stored. One warp
 // per slice.
-template <class V, class O, class J, class P>
-__device__ void fill_slices(const O *offsets, const J *indices, const V *values, int64_t base,
+template <class Value, class O, class J, class Position>
+__device__ void fill_slices(const O *offsets, const J *indices, const Value *values, int64_t base,
                             const uint32_t *order, int32_t limit, int64_t slices,
                             const int64_t *steps_before, const LongRow *long_rows,
-                            const uint32_t *codes, SliceHead *heads, V *out_values,
-                            uint32_t *columns, const uint64_t *from, P *positions) {
+                            const uint32_t *codes, SliceHead *heads, Value *out_values,
+                            uint32_t *columns, const uint64_t *from, Position *positions) {
     const int64_t slice = first_item() / WARP;
     if (slice >= slices)
         return;
@@ -155,13 +155,14 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
             const int64_t source = start + entry;
             columns[to] = codes[exists ? 1 + int64_t(indices[source]) - base : 0];
             if (out_values) {
-                V value{};
+                Value value{};
                 if (exists)
                     value = values[source];
                 out_values[to] = value;
             }
             if (positions)
-                positions[to] = exists ? P(from ? from[source] : uint64_t(source)) : ~P(0);
+                positions[to] =
+                    exists ? Position(from ? from[source] : uint64_t(source)) : ~Position(0);
         }
     }
 }

@@ -94,7 +94,7 @@ template <class O, class J> struct Walk {
     }
 
     // Takes the next block, if there is one, and returns whether there was. All lanes call it.
-    __device__ __forceinline__ bool take(Block &out) {
+    __device__ __forceinline__ bool load_block(Block &out) {
         const int rank = threadIdx.x % COLUMNS, first_lane = threadIdx.x % WARP - rank;
         const uint32_t number = column / COLUMNS;
         // The block is the least one of the rows' next entries, so each row starts at its first
@@ -146,7 +146,7 @@ __device__ void count_blocks(Pattern<O, J> pattern, const int64_t *pieces, int64
     const Piece piece = piece_of(pieces, groups, item);
     Walk<O, J> walk(pattern, piece);
     int64_t count = 0, low = 0, high = 0;
-    for (Block block; walk.take(block);) {
+    for (Block block; walk.load_block(block);) {
         ++count;
         low += has_low(block.mask);
         high += has_high(block.mask);
@@ -217,11 +217,11 @@ struct Out {
 // `positions` is NULL if that is not wanted; `from` is NULL if values are in the order of entries.
 // `parts` and `cuts` hold the parts and cut slabs before each slab, or are NULL if no slab is cut.
 // One warp per piece; where slabs have 4 rows, each half of the warp fills one.
-template <class V, class O, class J, class P>
-__device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t groups, int64_t items,
-                            const Slabs &slabs, const Rules &rules, const int64_t *parts,
-                            const int64_t *cuts, const Out &out, V *out_values,
-                            const uint64_t *from, P *positions) {
+template <class Value, class O, class J, class Position>
+__device__ void fill_blocks(Pattern<O, J> pattern, const Value *values, int64_t groups,
+                            int64_t items, const Slabs &slabs, const Rules &rules,
+                            const int64_t *parts, const int64_t *cuts, const Out &out,
+                            Value *out_values, const uint64_t *from, Position *positions) {
     const int64_t item = first_item() / WARP;
     if (item >= items)
         return;
@@ -261,7 +261,7 @@ __device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t grou
         next = (inside - 1) / deal.size + 1;
         next_block = next * deal.size;
     }
-    for (Block block; walk.take(block);) {
+    for (Block block; walk.load_block(block);) {
         const uint32_t own = block.mask & own_bits;
         if (own == 0)
             continue;
@@ -269,7 +269,7 @@ __device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t grou
             const int64_t to = at + __popc(own & (block.bit - 1));
             out_values[to] = values[block.entry];
             if (positions)
-                positions[to] = P(from ? from[block.entry] : uint64_t(block.entry));
+                positions[to] = Position(from ? from[block.entry] : uint64_t(block.entry));
         }
         if (rank == 0) {
             if (inside == next_block) {

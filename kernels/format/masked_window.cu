@@ -11,20 +11,20 @@ constexpr int BLOCK = 8;
 
 // Arrays of the layout, and positions of the user's values (`slots` is NULL if they are not wanted;
 // `from` is NULL if the values are in the user's order). `masks` are zero before.
-template <class V> struct Arrays {
+template <class Value> struct Arrays {
     uint32_t *columns;
     unsigned long long *masks;
     uint32_t *starts;
-    V *values;
+    Value *values;
     const uint64_t *from;
     uint64_t *slots;
 };
 
 // Fills one window per thread block. Masks are set by atomics and read from L2, since L1 may hold
 // stale lines that are shared with neighbouring windows.
-template <class V, class O, class J>
-__device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int height,
-                     const Numbers &numbers, const Arrays<V> &out) {
+template <class Value, class O, class J>
+__device__ void fill(Pattern<O, J> a, const Value *values, int64_t windows, int height,
+                     const Numbers &numbers, const Arrays<Value> &out) {
     __shared__ Starts starts;
     const int64_t window = blockIdx.x;
     const int groups = height / BLOCK;

@@ -28,8 +28,9 @@ __device__ int64_t row_of(const O *offsets, int64_t base, int64_t low, int64_t h
 // Calls f(row, position) for each position of the block's tile. Each block searches all rows only
 // twice, and each thread then searches a short range: the cost does not depend on the distribution
 // of entries over rows.
-template <class O, class F>
-__device__ void for_each_entry(const O *offsets, int64_t base, int64_t rows, int64_t nnz, F f) {
+template <class O, class Function>
+__device__ void for_each_entry(const O *offsets, int64_t base, int64_t rows, int64_t nnz,
+                               Function f) {
     __shared__ int64_t ends[2];
     const int64_t first = int64_t(blockIdx.x) * TILE;
     const int64_t last = (first + TILE < nnz ? first + TILE : nnz) - 1;
@@ -46,25 +47,25 @@ __device__ void for_each_entry(const O *offsets, int64_t base, int64_t rows, int
 }
 
 // keys[p] = major << shift | minor, positions[p] = p
-template <class O, class J, class K, class P>
+template <class O, class J, class K, class Position>
 __device__ void keys_of_compressed(const O *offsets, const J *indices, int64_t base, int64_t major,
-                                   int64_t nnz, int shift, K *keys, P *positions) {
+                                   int64_t nnz, int shift, K *keys, Position *positions) {
     for_each_entry(offsets, base, major, nnz, [&](int64_t row, int64_t p) {
         keys[p] = K(uint64_t(row) << shift | uint64_t(int64_t(indices[p]) - base));
-        positions[p] = P(p);
+        positions[p] = Position(p);
     });
 }
 
 // keys[p] = first << shift | second, or first alone if second is NULL
-template <class J, class K, class P>
+template <class J, class K, class Position>
 __device__ void keys_of_pairs(const J *first, const J *second, int64_t base, int64_t nnz, int shift,
-                              K *keys, P *positions) {
+                              K *keys, Position *positions) {
     for (int64_t p = first_item(); p < nnz; p += grid_stride()) {
         uint64_t key = uint64_t(int64_t(first[p]) - base);
         if (second)
             key = key << shift | uint64_t(int64_t(second[p]) - base);
         keys[p] = K(key);
-        positions[p] = P(p);
+        positions[p] = Position(p);
     }
 }
 
@@ -98,13 +99,13 @@ __device__ void columns_of_keys(const K *keys, int64_t nnz, int64_t mask, int32_
     }
 }
 
-template <class P> __device__ int64_t position_of(const P *positions, int64_t e) {
+template <class Position> __device__ int64_t position_of(const Position *positions, int64_t e) {
     return positions ? int64_t(positions[e]) : e;
 }
 
 // out[e] = from[positions[e]] − base
-template <class J, class P>
-__device__ void gather_columns(const J *from, const P *positions, int64_t base, int64_t nnz,
+template <class J, class Position>
+__device__ void gather_columns(const J *from, const Position *positions, int64_t base, int64_t nnz,
                                int32_t *out) {
     for (int64_t e = first_item(); e < nnz; e += grid_stride()) {
         out[e] = int32_t(int64_t(from[position_of(positions, e)]) - base);
@@ -124,10 +125,11 @@ __device__ void copy_offsets(const O *from, int64_t base, int64_t count, int64_t
 //
 // Blocks with equal coordinates are neighbours. Each of their columns then appears once per block,
 // in the order of the blocks.
-template <class P, class Q>
-__device__ void expand_blocks(const int64_t *offsets, const int32_t *indices, const P *positions,
-                              int64_t block_rows, int64_t nnz, int64_t height, int64_t width,
-                              int by_columns, int32_t *out_indices, Q *out_positions) {
+template <class Position, class NewPosition>
+__device__ void expand_blocks(const int64_t *offsets, const int32_t *indices,
+                              const Position *positions, int64_t block_rows, int64_t nnz,
+                              int64_t height, int64_t width, int by_columns, int32_t *out_indices,
+                              NewPosition *out_positions) {
     const int64_t area = height * width;
     for (int64_t e = first_item(); e < nnz; e += grid_stride()) {
         // Numbers e in the order of block row, scalar row, block, column.
@@ -149,7 +151,7 @@ __device__ void expand_blocks(const int64_t *offsets, const int32_t *indices, co
             start * area + i * line + (run - start) * width + j * (run_end - run) + (block - run);
         out_indices[out] = int32_t(int64_t(col) * width + j);
         const int64_t inside = by_columns ? j * height + i : i * width + j;
-        out_positions[out] = Q(position_of(positions, block) * area + inside);
+        out_positions[out] = NewPosition(position_of(positions, block) * area + inside);
     }
 }
 
@@ -166,12 +168,12 @@ __device__ void permuted_lengths(const O *offsets, const int32_t *permutation, i
 
 // positions[e] = position before the permutation of entry e of the permuted rows; `new_offsets` are
 // the permuted rows' offsets, `offsets` the original ones.
-template <class O, class P>
+template <class O, class Position>
 __device__ void permuted_positions(const int64_t *new_offsets, const O *offsets,
                                    const int32_t *permutation, int64_t base, int64_t rows,
-                                   int64_t nnz, P *positions) {
+                                   int64_t nnz, Position *positions) {
     for_each_entry(new_offsets, 0, rows, nnz, [&](int64_t row, int64_t e) {
-        positions[e] = P(int64_t(offsets[permutation[row]]) - base + (e - new_offsets[row]));
+        positions[e] = Position(int64_t(offsets[permutation[row]]) - base + (e - new_offsets[row]));
     });
 }
 

@@ -107,8 +107,9 @@ __device__ __forceinline__ Cut cut(const Rules &rules, int64_t length) {
 }
 
 // First position of [low, high) with at most this many entries; entries descend.
-template <class F>
-__device__ __forceinline__ int first_at_most(int low, int high, int64_t entries, F entries_at) {
+template <class Function>
+__device__ __forceinline__ int first_at_most(int low, int high, int64_t entries,
+                                             Function entries_at) {
     while (low < high) {
         const int middle = (low + high) / 2;
         if (entries_at(middle) > entries) {
@@ -120,8 +121,8 @@ __device__ __forceinline__ int first_at_most(int low, int high, int64_t entries,
     return low;
 }
 
-template <class F>
-__device__ void slices_of(const Rules &rules, const Kind &kind, F length_at, Slices &out) {
+template <class Function>
+__device__ void slices_of(const Rules &rules, const Kind &kind, Function length_at, Slices &out) {
     out.begin = kind.begin;
     out.end = kind.end;
     int place = kind.begin, before = 0;
@@ -148,9 +149,9 @@ struct Slice {
     int place, items, lanes_log2;
     Steps steps;
 };
-template <class F>
+template <class Function>
 __device__ __forceinline__ Slice slice_at(const Rules &rules, const Slices &slices, int number,
-                                          F length_at) {
+                                          Function length_at) {
     int i = 0;
     while (number >= slices.before[i + 1])
         ++i;
@@ -202,14 +203,15 @@ __device__ __forceinline__ int key_length(uint32_t key) {
 }
 
 // Slices of both kinds of items, and positions of long rows; in shared memory.
-struct Arranged {
+struct WindowSlices {
     Slices of[2];
     int long_begin, long_end;
 };
 // Computes the slices of a window with `several` items of K rows and `items` in all;
 // length_at(position) reads shared memory.
-template <class F>
-__device__ void arrange(const Rules &rules, int several, int items, F length_at, Arranged &out) {
+template <class Function>
+__device__ void find_slices(const Rules &rules, int several, int items, Function length_at,
+                            WindowSlices &out) {
     if (threadIdx.x < 2) {
         const bool single = threadIdx.x == 1;
         int begin = single ? several : 0;
@@ -230,7 +232,7 @@ template <class O>
 __device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, uint32_t *order,
                             Counts counts) {
     __shared__ uint32_t keys[MOST_ITEMS];
-    __shared__ Arranged arranged;
+    __shared__ WindowSlices window_slices;
     const int64_t number = blockIdx.x, first = number * rules.window;
     const int rows = int(min(int64_t(rules.window), rules.rows - first));
     const int k = rules.item_rows;
@@ -277,16 +279,17 @@ __device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, 
         const uint32_t row = key & ((1u << ROW_BITS) - 1);
         order[first + place] = place < items ? row | uint32_t(key_length(key)) << 16 : 0;
     }
-    arrange(rules, several, items, length_at, arranged);
+    find_slices(rules, several, items, length_at, window_slices);
     int64_t blocks = 0, units = 0;
-    for (int p = arranged.long_begin + int(threadIdx.x); p < arranged.long_end; p += THREADS) {
+    for (int p = window_slices.long_begin + int(threadIdx.x); p < window_slices.long_end;
+         p += THREADS) {
         const Cut of = cut(rules, length_of(offsets, first + (keys[p] & ((1u << ROW_BITS) - 1))));
         blocks += of.blocks;
         units += of.units_before(rules, of.blocks * BLOCK_PARTS);
     }
     int64_t slices = 0;
     for (int kind = 0; kind < 2; ++kind) {
-        const Slices &of = arranged.of[kind];
+        const Slices &of = window_slices.of[kind];
         const int count = of.before[MOST_LANES_LOG2 + 1];
         for (int i = threadIdx.x; i < count; i += THREADS) {
             const Slice slice = slice_at(rules, of, i, length_at);
@@ -330,7 +333,7 @@ template <class O>
 __device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules, Counts counts,
                            SliceHead *heads) {
     __shared__ uint32_t words[MOST_ITEMS];
-    __shared__ Arranged arranged;
+    __shared__ WindowSlices window_slices;
     const int64_t number = blockIdx.x, first = number * rules.window;
     const int several = int(counts.several[number] >> 32),
               items = int(counts.several[number] & 0xffffffff);
@@ -338,14 +341,14 @@ __device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules,
         words[place] = order[first + place];
     __syncthreads();
     const auto length_at = [&](int place) { return int(words[place] >> 16); };
-    arrange(rules, several, items, length_at, arranged);
+    find_slices(rules, several, items, length_at, window_slices);
     int64_t block = counts.blocks[number], unit = counts.values[number];
     int64_t slice = counts.blocks[rules.windows()] * BLOCK_PARTS + counts.slices[number];
-    for (int p = arranged.long_begin; p < arranged.long_end; p += THREADS) {
+    for (int p = window_slices.long_begin; p < window_slices.long_end; p += THREADS) {
         const int at = p + int(threadIdx.x);
         int64_t row = 0;
         Cut of = {0, 0, 1, 0};
-        if (at < arranged.long_end) {
+        if (at < window_slices.long_end) {
             row = first + (words[at] & 0xffff);
             of = cut(rules, length_of(offsets, row));
         }
@@ -373,7 +376,7 @@ __device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules,
         unit += all_units;
     }
     for (int kind = 0; kind < 2; ++kind) {
-        const Slices &of = arranged.of[kind];
+        const Slices &of = window_slices.of[kind];
         const int count = of.before[MOST_LANES_LOG2 + 1], rows = kind == 0 ? rules.item_rows : 1;
         for (int i = 0; i < count; i += THREADS) {
             const int at = i + int(threadIdx.x);
@@ -451,9 +454,9 @@ constexpr int FOUR = 4;
 // i < count, holds entry columns[i] of the item, or padding if that is −1. The half step comes
 // first, as slot −1 with width 1; other slots count from behind it. All lanes of the warp call
 // this.
-template <class F>
+template <class Function>
 __device__ __forceinline__ void for_each_four(const Rules &rules, const SliceHead &head,
-                                              const Lane &lane, F f) {
+                                              const Lane &lane, Function f) {
     const bool half = head.flags & HALF;
     if (half) {
         const int columns[FOUR] = {lane.rank < lane.length ? lane.rank : -1, -1, -1, -1};
@@ -583,7 +586,7 @@ __device__ void place_columns(Rules rules, const int64_t *slices, const int64_t 
 
 // Stores `first`, and if `both` also `second` behind it. Pairs are aligned to their size, but to 16
 // bytes at most, since allocators promise no more.
-template <class T> __device__ __forceinline__ void put(T *to, T first, T second, bool both) {
+template <class T> __device__ __forceinline__ void store_pair(T *to, T first, T second, bool both) {
     if (!both) {
         *to = first;
     } else if constexpr (sizeof(T) == 2) {
@@ -602,12 +605,12 @@ template <class T> __device__ __forceinline__ void put(T *to, T first, T second,
 // Writes values, columns, and the position in the user's array of each value (−1 for padding).
 // `positions` is NULL if it is not wanted; `from` is NULL if values are in the order of entries.
 // `values` and `out_values` are NULL if no values are stored. One warp per slice.
-template <class V, class O, class J, class P>
-__device__ void fill_slices(const O *offsets, const J *indices, const V *values, int64_t base,
+template <class Value, class O, class J, class Position>
+__device__ void fill_slices(const O *offsets, const J *indices, const Value *values, int64_t base,
                             const uint32_t *order, Rules rules, int64_t slices,
                             const int64_t *narrow_before, const int64_t *wide_before,
-                            SliceHead *heads, V *out_values, uint16_t *narrow, uint32_t *wide,
-                            const uint64_t *from, P *positions) {
+                            SliceHead *heads, Value *out_values, uint16_t *narrow, uint32_t *wide,
+                            const uint64_t *from, Position *positions) {
     const int64_t slice = first_item() / WARP;
     if (slice >= slices)
         return;
@@ -643,32 +646,33 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
                            (i & (width - 1));
                 };
                 if (out_values) {
-                    V value[FOUR];
+                    Value value[FOUR];
 #pragma unroll
                     for (int i = 0; i < FOUR; ++i) {
-                        value[i] = V{};
+                        value[i] = Value{};
                         if (entries[i] >= 0)
                             value[i] = values[start + entries[i]];
                     }
 #pragma unroll
                     for (int i = 0; i < FOUR; i += 2) {
                         if (i < count)
-                            put(out_values + place(i), value[i], value[i + 1], slot >= 0);
+                            store_pair(out_values + place(i), value[i], value[i + 1], slot >= 0);
                     }
                 }
                 if (positions) {
-                    P position[FOUR];
+                    Position position[FOUR];
 #pragma unroll
                     for (int i = 0; i < FOUR; ++i) {
                         const int64_t source = start + entries[i];
-                        position[i] = ~P(0);
+                        position[i] = ~Position(0);
                         if (entries[i] >= 0)
-                            position[i] = P(from ? from[source] : uint64_t(source));
+                            position[i] = Position(from ? from[source] : uint64_t(source));
                     }
 #pragma unroll
                     for (int i = 0; i < FOUR; i += 2) {
                         if (i < count)
-                            put(positions + place(i), position[i], position[i + 1], slot >= 0);
+                            store_pair(positions + place(i), position[i], position[i + 1],
+                                       slot >= 0);
                     }
                 }
             }
@@ -679,19 +683,21 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
                 const int v = i & (width - 1);
                 const int64_t to = columns + int64_t(before(i)) * WARP + number * width + v;
                 if (is_wide) {
-                    put(wide + to, column[i], column[i + 1], slot >= 0);
+                    store_pair(wide + to, column[i], column[i + 1], slot >= 0);
                 } else if (head.flags & RUNS) {
                     // A half step stores one column with a 0 behind it.
                     const int64_t run =
                         columns + (slot < 0 ? 0 : (half << rules.group_log2) + slot + i);
                     if (number == 0)
-                        put(narrow + run, uint16_t(column[i]), uint16_t(column[i + 1]), true);
+                        store_pair(narrow + run, uint16_t(column[i]), uint16_t(column[i + 1]),
+                                   true);
                 } else if (head.flags & ADJACENT) {
                     const int step = slot < 0 ? 0 : half + ((slot + i) >> rules.group_log2);
                     if (v == 0)
                         narrow[columns + int64_t(step) * WARP + number] = uint16_t(column[i]);
                 } else {
-                    put(narrow + to, uint16_t(column[i]), uint16_t(column[i + 1]), slot >= 0);
+                    store_pair(narrow + to, uint16_t(column[i]), uint16_t(column[i + 1]),
+                               slot >= 0);
                 }
             }
         });

@@ -58,9 +58,9 @@ __device__ void tile_rows(const int64_t *starts, int64_t rows, int64_t tile_slot
     }
 }
 
-// Map from N slots, beginning at a tile's first one, to entries.
-template <int N> struct Slots {
-    static constexpr int WORDS = N / 32;
+// Map from COUNT slots, beginning at a tile's first one, to entries.
+template <int COUNT> struct Slots {
+    static constexpr int WORDS = COUNT / 32;
     // Entry of the first slot or, if that slot is void, the next entry.
     int64_t entry;
     // Number of slots that are not padding.
@@ -83,7 +83,7 @@ template <int N> struct Slots {
         }
         if (threadIdx.x == 0) {
             entry = int64_t(offsets[row]) - base + (first - starts[row]);
-            count = int(min(slots - first, int64_t(N)));
+            count = int(min(slots - first, int64_t(COUNT)));
         }
         __syncthreads();
     }
@@ -198,8 +198,8 @@ __device__ void fill(Rows<O, J> a, const T *values, int64_t tile_count, Tile *ti
 
 // Calls f(slot, entry) for the slots of a tile that has been filled; entry is −1 if the slot has
 // none.
-template <int TILE, class O, class J, class F>
-__device__ void for_each_slot(Rows<O, J> a, const Tile *tiles, const uint32_t *voids, F f) {
+template <int TILE, class O, class J, class Function>
+__device__ void for_each_slot(Rows<O, J> a, const Tile *tiles, const uint32_t *voids, Function f) {
     __shared__ Slots<TILE> slots;
     const int64_t tile = blockIdx.x;
     if (threadIdx.x < Slots<TILE>::WORDS) {
@@ -226,12 +226,13 @@ __device__ void fill_highs(Rows<O, J> a, const Tile *tiles, const uint32_t *void
 
 // positions[slot] = position of its value in the user's array, or all ones. `from` holds the
 // positions of entries, or is NULL if these are in the array's order.
-template <int TILE, class O, class P>
+template <int TILE, class O, class Position>
 __device__ void fill_positions(Rows<O, int32_t> a, const Tile *tiles, const uint32_t *voids,
-                               const uint64_t *from, P *positions) {
+                               const uint64_t *from, Position *positions) {
     positions += int64_t(blockIdx.x) * TILE;
     for_each_slot<TILE>(a, tiles, voids, [&](int slot, int64_t entry) {
-        positions[slot] = entry < 0 ? P(~P(0)) : P(from != nullptr ? from[entry] : uint64_t(entry));
+        positions[slot] = entry < 0 ? Position(~Position(0))
+                                    : Position(from != nullptr ? from[entry] : uint64_t(entry));
     });
 }
 

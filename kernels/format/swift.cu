@@ -45,11 +45,11 @@ __device__ __forceinline__ int64_t last_from(const T *list, int64_t count, uint6
 }
 
 // Fills a group of eight blocks per thread block, one entry per thread.
-template <class V>
-__device__ __forceinline__ void fill(Columns a, const V *values, const uint32_t *order,
-                                     const Set *sets, int64_t set_count, int64_t blocks,
-                                     uint32_t *columns, V *out, uint32_t *rows, uint8_t *positions,
-                                     int16_t *offsets, unsigned long long *segments, Slots slots) {
+template <class Value>
+__device__ __forceinline__ void
+fill(Columns a, const Value *values, const uint32_t *order, const Set *sets, int64_t set_count,
+     int64_t blocks, uint32_t *columns, Value *out, uint32_t *rows, uint8_t *positions,
+     int16_t *offsets, unsigned long long *segments, Slots slots) {
     __shared__ __align__(16) uint32_t given[ENTRIES];
     __shared__ uint32_t sorted[ENTRIES];
     const int own = threadIdx.x, lane = own % LANES;
@@ -101,10 +101,11 @@ __device__ __forceinline__ void fill(Columns a, const V *values, const uint32_t 
 }
 
 // Fills the irregular entries, which are stored behind the `regular` ones.
-template <class V>
-__device__ __forceinline__ void fill_irregular(Columns a, const V *values, const uint32_t *order,
-                                               const Run *runs, int64_t run_count, int64_t regular,
-                                               int64_t count, V *out, uint32_t *rows, Slots slots) {
+template <class Value>
+__device__ __forceinline__ void fill_irregular(Columns a, const Value *values,
+                                               const uint32_t *order, const Run *runs,
+                                               int64_t run_count, int64_t regular, int64_t count,
+                                               Value *out, uint32_t *rows, Slots slots) {
     for (int64_t i = first_item(); i < count; i += grid_stride()) {
         const Run run = runs[last_from(runs, run_count, uint64_t(i))];
         const int64_t entry =
@@ -116,9 +117,10 @@ __device__ __forceinline__ void fill_irregular(Columns a, const V *values, const
 }
 
 // Fills the entries in the order of bands, which `numbers` gives.
-template <class V>
-__device__ __forceinline__ void fill_bands(Columns a, const V *values, const uint32_t *numbers,
-                                           uint32_t *columns, V *out, uint8_t *rows, Slots slots) {
+template <class Value>
+__device__ __forceinline__ void fill_bands(Columns a, const Value *values, const uint32_t *numbers,
+                                           uint32_t *columns, Value *out, uint8_t *rows,
+                                           Slots slots) {
     for (int64_t i = first_item(); i < a.nnz; i += grid_stride()) {
         const int64_t entry = numbers[i];
         columns[i] = uint32_t(range_of(a.offsets, a.count, entry));

@@ -18,7 +18,7 @@ struct Span {
     int64_t begin, end, low, last;
 };
 
-__device__ __forceinline__ Span span_of(const Factor &m, int64_t rows, int64_t *parts) {
+__device__ __forceinline__ Span span_of(const Factor &m, int64_t rows, int64_t *of_warps) {
     const int64_t row = SIDE * static_cast<int64_t>(blockIdx.x);
     Span span{m.start(row), m.start(min(row + SIDE, rows)), INT64_MAX, -1};
     for (int64_t at = span.begin + threadIdx.x; at < span.end; at += blockDim.x) {
@@ -26,7 +26,7 @@ __device__ __forceinline__ Span span_of(const Factor &m, int64_t rows, int64_t *
         span.low = min(span.low, column);
         span.last = max(span.last, column);
     }
-    block_extent(span.low, span.last, parts);
+    block_extent(span.low, span.last, of_warps);
     return span;
 }
 
@@ -49,10 +49,10 @@ __device__ __forceinline__ void collect(const Factor &m, const Span &span, int64
 // 64 words.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     tile_count(Factor m, int64_t rows, int32_t bits, int64_t *counts) {
-    __shared__ int64_t parts[32];
-    const Span span = span_of(m, rows, parts);
+    __shared__ int64_t of_warps[32];
+    const Span span = span_of(m, rows, of_warps);
     count_columns(
-        span.low, span.last, bits, parts, counts,
+        span.low, span.last, bits, of_warps, counts,
         [&](int64_t low, int64_t width, const Set &set) { collect(m, span, low, width, set); });
 }
 
@@ -105,9 +105,10 @@ struct Range {
 
 // Calls f(tile in the chunk, row, column in the tile, position) for the entries of the chunk.
 // row_starts: first entry of each row.
-template <class F>
+template <class Function>
 __device__ __forceinline__ void each_entry(const Factor &m, const Span &span, const Set &set,
-                                           const Range &range, const int64_t *row_starts, F f) {
+                                           const Range &range, const int64_t *row_starts,
+                                           Function f) {
     for (int64_t at = span.begin + threadIdx.x; at < span.end; at += blockDim.x) {
         const int64_t column = m.column(at);
         const int q = range.tile_of(set, column);
@@ -132,7 +133,7 @@ __device__ __forceinline__ unsigned mask_of(const Chunk &chunk, int q, int row) 
 // Numbers the entries of a chunk by its masks, from `entry` on, and writes its tiles, from number
 // `tile` on. Returns the number of entries. Called between two barriers.
 __device__ __forceinline__ int number_entries(Chunk &chunk, int count, int64_t tile, int64_t entry,
-                                              const Out &out, int *parts) {
+                                              const Out &out, int *of_warps) {
     int entries = 0;
     for (int base = 0; base < count; base += blockDim.x) {
         const int q = base + threadIdx.x;
@@ -152,7 +153,7 @@ __device__ __forceinline__ int number_entries(Chunk &chunk, int count, int64_t t
             }
         }
         int all;
-        const int sum = spgemm::block_sums(own, parts, all);
+        const int sum = spgemm::block_sums(own, of_warps, all);
         if (q < count) {
             chunk.starts[q] = entries + sum - own;
             out.starts[tile + q] = entry + chunk.starts[q];
@@ -176,7 +177,7 @@ __device__ __forceinline__ void write_chunk(const Chunk &chunk, int count, int64
 }
 
 // Position of an entry among those of the chunk.
-__device__ __forceinline__ unsigned place_of(const Chunk &chunk, int q, int row, int column) {
+__device__ __forceinline__ unsigned index_of(const Chunk &chunk, int q, int row, int column) {
     const int before = (chunk.row_ptr[q * (SIDE / 4) + row / 4] >> (8 * (row & 3))) & 0xff;
     return chunk.starts[q] + before + __popc(mask_of(chunk, q, row) & ((1u << column) - 1));
 }
@@ -201,7 +202,7 @@ __device__ __forceinline__ void write_repeated(const Factor &m, const Value *val
         if (q < 0)
             continue;
         const int inner = static_cast<int>(column % SIDE);
-        const unsigned place = place_of(chunk, q, row, inner);
+        const unsigned place = index_of(chunk, q, row, inner);
         out.index[entry + place] = static_cast<uint8_t>(row << 4 | inner);
         to[place] = spgemm::plus(to[place], widen<Stored>(values[at]));
     }
@@ -213,7 +214,7 @@ __device__ __forceinline__ void fill(const Factor &m, const Value *values, int64
                                      int32_t bits, const Out &out) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int64_t wide_parts[32];
-    __shared__ int parts[32];
+    __shared__ int of_warps[32];
     __shared__ int64_t row_starts[SIDE + 1];
     __shared__ Chunk chunk;
     const Set set{reinterpret_cast<unsigned long long *>(memory),
@@ -230,7 +231,7 @@ __device__ __forceinline__ void fill(const Factor &m, const Value *values, int64
         const int64_t width = min(int64_t(bits), span.last - low + 1);
         const int used = static_cast<int>((width + 63) / 64);
         collect(m, span, low, width, set);
-        const int found = set.number(used, parts);
+        const int found = set.number(used, of_warps);
         set.each(used, [&](int rank, int element) {
             out.columns[tile + rank] = static_cast<uint32_t>(low + element);
         });
@@ -247,12 +248,12 @@ __device__ __forceinline__ void fill(const Factor &m, const Value *values, int64
             if (twice)
                 atomicOr(out.flags, 1u);
             __syncthreads();
-            const int entries = number_entries(chunk, range.count, tile, entry, out, parts);
+            const int entries = number_entries(chunk, range.count, tile, entry, out, of_warps);
             __syncthreads();
             write_chunk(chunk, range.count, tile, out);
             if (out.firsts == nullptr) {
                 const auto write = [&](int q, int row, int column, int64_t at) {
-                    const int64_t place = entry + place_of(chunk, q, row, column);
+                    const int64_t place = entry + index_of(chunk, q, row, column);
                     out.index[place] = static_cast<uint8_t>(row << 4 | column);
                     static_cast<Stored *>(out.values)[place] = widen<Stored>(values[at]);
                 };
@@ -309,12 +310,12 @@ extern "C" __global__ void __launch_bounds__(256)
         to[i] = from[tiles[i]];
 }
 
-// places[16 t + r] = number of entries of row r, in tile t's row of tiles, that come before the
-// tile; counts[16 i + r] = number of entries of that row of the matrix. One block of 256 threads
-// per row of tiles.
+// entries_before[16 t + r] = number of entries of row r, in tile t's row of tiles, that come before
+// the tile; counts[16 i + r] = number of entries of that row of the matrix. One block of 256
+// threads per row of tiles.
 extern "C" __global__ void __launch_bounds__(256)
-    tile_places(const int64_t *tile_rows, const uint16_t *masks, int64_t rows, uint32_t *places,
-                int64_t *counts) {
+    tile_entries_before(const int64_t *tile_rows, const uint16_t *masks, int64_t rows,
+                        uint32_t *entries_before, int64_t *counts) {
     __shared__ uint32_t sums[16][SIDE];
     const int row = threadIdx.x % SIDE, part = threadIdx.x / SIDE;
     const int64_t begin = tile_rows[blockIdx.x], end = tile_rows[blockIdx.x + 1];
@@ -329,7 +330,7 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int p = 0; p < part; ++p)
         before += sums[p][row];
     for (int64_t t = from; t < to; ++t) {
-        places[t * SIDE + row] = before;
+        entries_before[t * SIDE + row] = before;
         before += __popc(masks[t * SIDE + row]);
     }
     const int64_t number = SIDE * static_cast<int64_t>(blockIdx.x) + row;
@@ -370,13 +371,13 @@ extern "C" __global__ void __launch_bounds__(256)
 namespace {
 
 // Writes the entries of tiles as CSR, one warp per tile, at the positions that row_starts and
-// places give (`Output` of spgemm/tile.cu). The values go to an array of the user. V: type of the
-// values, or an integer of the same size for a real type.
-template <class V>
-__device__ __forceinline__ void to_rows(const Tiles &a, const uint32_t *tile_rows,
-                                        const uint8_t *index, const V *values, int64_t count,
-                                        const int64_t *row_starts, const uint32_t *places,
-                                        void *columns, int64_t wide, int64_t base, V *to_values) {
+// entries_before give (`Output` of spgemm/tile.cu). The values go to an array of the user. Value:
+// type of the values, or an integer of the same size for a real type.
+template <class Value>
+__device__ __forceinline__ void
+to_rows(const Tiles &a, const uint32_t *tile_rows, const uint8_t *index, const Value *values,
+        int64_t count, const int64_t *row_starts, const uint32_t *entries_before, void *columns,
+        int64_t wide, int64_t base, Value *to_values) {
     const bool whole = is_whole(to_values);
     const int64_t warps = static_cast<int64_t>(gridDim.x) * (blockDim.x / 32);
     for (int64_t t = (first_item()) / 32; t < count; t += warps) {
@@ -385,8 +386,8 @@ __device__ __forceinline__ void to_rows(const Tiles &a, const uint32_t *tile_row
 #pragma unroll 1
         for (int e = lane_id(); e < entries; e += 32) {
             const int where = index[start + e], row = where >> 4;
-            const int64_t to =
-                row_starts[SIDE * i + row] + places[t * SIDE + row] + e - a.row_ptr[t * SIDE + row];
+            const int64_t to = row_starts[SIDE * i + row] + entries_before[t * SIDE + row] + e -
+                               a.row_ptr[t * SIDE + row];
             const int64_t column = SIDE * j + (where & 15) + base;
             if (wide) {
                 static_cast<int64_t *>(columns)[to] = column;
@@ -408,10 +409,10 @@ __device__ __forceinline__ void to_rows(const Tiles &a, const uint32_t *tile_row
 #define KERNEL_to_rows(name, value)                                                                \
     extern "C" __global__ void __launch_bounds__(256) name(                                        \
         Tiles a, const uint32_t *tile_rows, const uint8_t *index, const VALUE_##value *values,     \
-        int64_t count, const int64_t *row_starts, const uint32_t *places, void *columns,           \
+        int64_t count, const int64_t *row_starts, const uint32_t *entries_before, void *columns,   \
         int64_t wide, int64_t base, VALUE_##value *to_values) {                                    \
-        to_rows<VALUE_##value>(a, tile_rows, index, values, count, row_starts, places, columns,    \
-                               wide, base, to_values);                                             \
+        to_rows<VALUE_##value>(a, tile_rows, index, values, count, row_starts, entries_before,     \
+                               columns, wide, base, to_values);                                    \
     }
 KERNELS(to_rows, (), (tile_to_rows_f32, f32), (tile_to_rows_f64, f64), (tile_to_rows_c32, c32),
         (tile_to_rows_c64, c64))
@@ -421,7 +422,7 @@ KERNELS(to_rows, (), (tile_to_rows_f32, f32), (tile_to_rows_f64, f64), (tile_to_
 extern "C" __global__ void __launch_bounds__(256)
     tile_products(Tiles a, const uint8_t *index, int64_t count, const int64_t *row_starts,
                   unsigned long long *totals) {
-    __shared__ unsigned long long parts[32];
+    __shared__ unsigned long long of_warps[32];
     unsigned long long low = 0, high = 0;
     const int64_t warps = static_cast<int64_t>(gridDim.x) * (blockDim.x / 32);
     for (int64_t t = (first_item()) / 32; t < count; t += warps) {
@@ -434,10 +435,10 @@ extern "C" __global__ void __launch_bounds__(256)
         }
     }
     unsigned long long all;
-    spgemm::block_sums(low, parts, all);
+    spgemm::block_sums(low, of_warps, all);
     if (threadIdx.x == 0)
         atomicAdd(totals, all);
-    spgemm::block_sums(high, parts, all);
+    spgemm::block_sums(high, of_warps, all);
     if (threadIdx.x == 0)
         atomicAdd(totals + 1, all);
 }

@@ -36,8 +36,8 @@ __device__ __forceinline__ uint32_t misfits(uint64_t bits, uint64_t one) {
 
 // Sets in `lost` the bits of those `wanted` forms that do not hold all values. A warp stops when no
 // form is left.
-template <class V>
-__device__ void find_misfits(const V *values, int64_t count, V one, uint32_t wanted,
+template <class Value>
+__device__ void find_misfits(const Value *values, int64_t count, Value one, uint32_t wanted,
                              uint32_t *lost) {
     const int64_t stride = grid_stride() * UNROLL;
     // Uniform across the warp.
@@ -68,7 +68,8 @@ __device__ __forceinline__ void narrow_value(double v, __half &out) {
 }
 
 // out[i] = values[i], which the narrower type holds exactly.
-template <class V, class N> __device__ void narrow_values(const V *values, int64_t count, N *out) {
+template <class Value, class Narrow>
+__device__ void narrow_values(const Value *values, int64_t count, Narrow *out) {
     const int64_t stride = grid_stride();
 #pragma unroll 4
     for (int64_t i = first_item(); i < count; i += stride)
@@ -77,14 +78,14 @@ template <class V, class N> __device__ void narrow_values(const V *values, int64
 
 // out[i] = values[positions[i]], conjugated if `conjugate` is not 0. A NULL `positions` stands for
 // 0, 1, 2, …; a position of all ones is padding, whose value is 0.
-template <class V, class P>
-__device__ void gather_values(const V *values, const P *positions, int64_t count, int conjugate,
-                              V *out) {
+template <class Value, class Position>
+__device__ void gather_values(const Value *values, const Position *positions, int64_t count,
+                              int conjugate, Value *out) {
 #pragma unroll 4
     for (int64_t i = first_item(); i < count; i += grid_stride()) {
-        const P position = positions ? positions[i] : P(i);
-        V v = {};
-        if (position != P(-1)) {
+        const Position position = positions ? positions[i] : Position(i);
+        Value v = {};
+        if (position != Position(-1)) {
             v = values[position];
             v = conjugate ? conjugate_bits(v) : v;
         }
@@ -93,8 +94,9 @@ __device__ void gather_values(const V *values, const P *positions, int64_t count
 }
 
 // out[slots[i]] = values[i]
-template <class V>
-__device__ void scatter_values(const V *values, const uint64_t *slots, int64_t count, V *out) {
+template <class Value>
+__device__ void scatter_values(const Value *values, const uint64_t *slots, int64_t count,
+                               Value *out) {
     for (int64_t i = first_item(); i < count; i += grid_stride())
         out[slots[i]] = values[i];
 }

@@ -177,7 +177,7 @@ __device__ void write_items(int64_t windows, const int64_t *starts, int64_t most
     const bool is_long = end - first > cut.long_from;
     const int64_t at =
         part_count + (is_long ? long_before : long_count + window - cuts - long_before);
-    items[at] = {name, uint32_t(first), uint32_t(end), parts::kWhole};
+    items[at] = {name, uint32_t(first), uint32_t(end), parts::WHOLE};
 }
 
 // Writes the words of a window's tiles, one per block: number of the block's first tile << 4 | mask
@@ -204,9 +204,9 @@ __device__ __forceinline__ void write_tiles(const Numbers &numbers, int64_t wind
 // values, the bits of stored slots (`out` and `stored` are zero before), and the positions of the
 // user's values. `slots` is NULL if these are not wanted; `from` is NULL if values are in the
 // user's order.
-template <class V, class O, class J>
-__device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int height,
-                     const Numbers &numbers, uint32_t *columns, uint32_t *tiles, V *out,
+template <class Value, class O, class J>
+__device__ void fill(Pattern<O, J> a, const Value *values, int64_t windows, int height,
+                     const Numbers &numbers, uint32_t *columns, uint32_t *tiles, Value *out,
                      uint32_t *stored, const uint64_t *from, uint64_t *slots) {
     __shared__ Starts starts;
     const int64_t window = blockIdx.x;

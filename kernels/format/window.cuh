@@ -9,10 +9,10 @@ namespace tarsia::parts {
 
 // Flag of a column that pads the last block of a window; the other bits are the window's last
 // column.
-constexpr uint32_t kPadding = 1u << 31;
+constexpr uint32_t PADDING = 1u << 31;
 
 // `part` of an item that is a whole row block.
-constexpr uint32_t kWhole = ~0u;
+constexpr uint32_t WHOLE = ~0u;
 
 // Blocks [first, end) of a row block; `part` is the number of the part, if the row block is cut.
 struct alignas(16) Item {

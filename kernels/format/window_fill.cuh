@@ -31,7 +31,7 @@ __device__ __forceinline__ void write_columns(const Numbers &numbers, int64_t wi
     const int64_t block = numbers.starts[window], end = numbers.starts[window + 1];
     const uint32_t *const list = numbers.list + first;
     for (int64_t i = threadIdx.x; i < (end - block) * WIDTH; i += blockDim.x)
-        columns[block * WIDTH + i] = i < distinct ? list[i] : list[distinct - 1] | parts::kPadding;
+        columns[block * WIDTH + i] = i < distinct ? list[i] : list[distinct - 1] | parts::PADDING;
 }
 
 // Neighbouring lanes with equal keys, at most MOST of them, set bits of one word: the first of

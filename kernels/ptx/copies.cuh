@@ -28,9 +28,9 @@ __device__ __forceinline__ void copy_bytes(uint32_t to, const void *from, uint32
 __device__ __forceinline__ void close_copies() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
-// Waits until at most the last N groups are incomplete.
-template <int N> __device__ __forceinline__ void wait_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+// Waits until at most the last GROUPS groups of copies are incomplete.
+template <int GROUPS> __device__ __forceinline__ void wait_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
 }
 // Waits for all of the thread's copies.
 __device__ __forceinline__ void wait_for_copies() {

@@ -60,8 +60,9 @@ __device__ __forceinline__ Complex<T> load_once(const Complex<T> *p, uint64_t po
 
 namespace detail {
 
-// N bytes, aligned to N, and their load by one instruction that allocates no line in L1.
-template <int N> struct Bits;
+// BYTES bytes, aligned to their number, and their load by one instruction that allocates no line in
+// L1.
+template <int BYTES> struct Bits;
 template <> struct Bits<2> { uint16_t v; };
 template <> struct Bits<4> { uint32_t v; };
 template <> struct Bits<8> { uint64_t v; };
@@ -83,11 +84,12 @@ __device__ __forceinline__ void load_bits_once(Bits<16> &out, const void *p) {
 
 } // namespace detail
 
-// Loads N elements that nothing in this launch reads again. Their address is a multiple of their
-// total size, or of 16 bytes if that is less. There is no L2 hint: evict-first, or any other hint,
-// made every kernel that was tried with it slower.
-template <class T, int N> __device__ __forceinline__ void load_group(T (&out)[N], const T *p) {
-    constexpr int BYTES = N * sizeof(T), PART = BYTES < 16 ? BYTES : 16;
+// Loads COUNT elements that nothing in this launch reads again. Their address is a multiple of
+// their total size, or of 16 bytes if that is less. There is no L2 hint: evict-first, or any other
+// hint, made every kernel that was tried with it slower.
+template <class T, int COUNT>
+__device__ __forceinline__ void load_group(T (&out)[COUNT], const T *p) {
+    constexpr int BYTES = COUNT * sizeof(T), PART = BYTES < 16 ? BYTES : 16;
     detail::Bits<PART> bits[BYTES / PART];
 #pragma unroll
     for (int i = 0; i < BYTES / PART; ++i)
@@ -119,12 +121,13 @@ template <int BYTES> __device__ __forceinline__ void load_words(uint32_t *out, c
     }
 }
 
-// Loads N elements into 32-bit words like load_group.
-template <int N, class T> __device__ __forceinline__ void load_elements(uint32_t *out, const T *p) {
-    load_words<N * sizeof(T)>(out, p);
+// Loads COUNT elements into 32-bit words like load_group.
+template <int COUNT, class T>
+__device__ __forceinline__ void load_elements(uint32_t *out, const T *p) {
+    load_words<COUNT * sizeof(T)>(out, p);
 }
 // Implicit ones are not stored, so nothing is loaded.
-template <int N> __device__ __forceinline__ void load_elements(uint32_t *, const One *) {}
+template <int COUNT> __device__ __forceinline__ void load_elements(uint32_t *, const One *) {}
 
 // Element i of a packed array that is held in 32-bit words.
 template <class T> __device__ __forceinline__ T element(const uint32_t *words, int i) {
@@ -185,14 +188,15 @@ __device__ __forceinline__ void load_bits_if(uint64_t &out, const void *p, uint3
                  : "=l"(out)
                  : "l"(p), "r"(exists));
 }
-template <int N> struct Unsigned;
+template <int BYTES> struct Unsigned;
 template <> struct Unsigned<2> { using Type = uint16_t; };
 template <> struct Unsigned<4> { using Type = uint32_t; };
 template <> struct Unsigned<8> { using Type = uint64_t; };
 
 } // namespace detail
 
-// Like load_cached where `exists` is not 0; otherwise nothing is read and the result is undefined.
+// Loads an element as load_cached does where `exists` is not 0; otherwise nothing is read and the
+// result is undefined.
 template <class T> __device__ __forceinline__ T load_cached_if(const T *p, uint32_t exists) {
     typename detail::Unsigned<sizeof(T)>::Type bits;
     detail::load_bits_if(bits, p, exists);

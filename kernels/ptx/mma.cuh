@@ -73,17 +73,17 @@ __device__ __forceinline__ void mma8_anywhere(float (&c)[4], const uint32_t (&a)
 }
 
 // Splits two floats into sums of three bf16 each, with those of x in the low halves of the words:
-// each part is the remainder rounded to nearest, and the third part has no rounding error.
-__device__ __forceinline__ void bf16_parts(float x, float y, uint32_t &first, uint32_t &second,
+// each term is the remainder rounded to nearest, and the third term has no rounding error.
+__device__ __forceinline__ void bf16_terms(float x, float y, uint32_t &first, uint32_t &second,
                                            uint32_t &third) {
-    uint32_t parts[3];
+    uint32_t terms[3];
 #pragma unroll
-    for (int part = 0; part < 3; ++part) {
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(parts[part]) : "f"(y), "f"(x));
-        x -= __uint_as_float(parts[part] << 16);
-        y -= __uint_as_float(parts[part] & 0xffff0000u);
+    for (int term = 0; term < 3; ++term) {
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(terms[term]) : "f"(y), "f"(x));
+        x -= __uint_as_float(terms[term] << 16);
+        y -= __uint_as_float(terms[term] & 0xffff0000u);
     }
-    first = parts[0], second = parts[1], third = parts[2];
+    first = terms[0], second = terms[1], third = terms[2];
 }
 
 // Multiplies 16 × 8 by 8 × 8 of doubles.

@@ -5,7 +5,9 @@
 
 namespace tarsia {
 
-template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack { T v[N]; };
+template <class T, int COUNT> struct alignas(sizeof(T) * COUNT < 16 ? sizeof(T) * COUNT : 16) Pack {
+    T v[COUNT];
+};
 
 // Loads 2 to 16 bytes that nothing writes while the kernel reads them.
 template <class T> __device__ __forceinline__ T load(const T *from) {
@@ -21,7 +23,7 @@ template <class T> __device__ __forceinline__ T load(const T *from) {
     return out;
 }
 
-// Like load, for data that are read once and need not stay in L1.
+// Loads 2 to 16 bytes of data that are read once and need not stay in L1.
 template <class T> __device__ __forceinline__ T load_past_l1(const T *from) {
     T out;
     if constexpr (sizeof(T) == 4) {

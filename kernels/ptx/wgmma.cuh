@@ -20,11 +20,11 @@ __device__ __forceinline__ void begin_products() {
 __device__ __forceinline__ void close_products() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-template <int N> __device__ __forceinline__ void await_products(float (&sums)[N]) {
+template <int COUNT> __device__ __forceinline__ void await_products(float (&sums)[COUNT]) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     // Keeps the compiler from using the sums before this point.
 #pragma unroll
-    for (int i = 0; i < N; ++i)
+    for (int i = 0; i < COUNT; ++i)
         asm volatile("" : "+f"(sums[i])::"memory");
 }
 // Makes the threads' writes to shared memory visible to the tensor cores.

@@ -133,12 +133,12 @@ __device__ void sign(const Pattern<O, J> &a, uint16_t *signatures, uint8_t *size
     }
 }
 
-// Adds to `sum` the number of blocks with an entry in windows of `height` places, or of `height`
-// consecutive rows if `places` is NULL: it counts a row's first entry in a block if no row before
-// it in the window has that block. One thread per entry.
+// Adds to `sum` the number of blocks with an entry in windows of `height` rows of `row_at`, or of
+// `height` consecutive rows if `row_at` is NULL: it counts a row's first entry in a block if no row
+// before it in the window has that block. One thread per entry.
 template <class O, class J>
 __device__ void count_blocks(const Pattern<O, J> &a, int64_t nnz, uint32_t height,
-                             const uint32_t *places, const uint32_t *place_of,
+                             const uint32_t *row_at, const uint32_t *position_of,
                              unsigned long long *sum) {
     const int64_t entry = first_item();
     const int lane = threadIdx.x % WARP;
@@ -154,10 +154,10 @@ __device__ void count_blocks(const Pattern<O, J> &a, int64_t nnz, uint32_t heigh
         if (entry < nnz) {
             const int64_t row = a.row_of(entry, low, high), column = a.block_column(entry);
             is_new = entry == a.start(row) || a.block_column(entry - 1) != column;
-            const uint32_t place = place_of != nullptr ? place_of[row] : uint32_t(row);
-            for (uint32_t before = place; is_new && before % height != 0;) {
+            const uint32_t index = position_of != nullptr ? position_of[row] : uint32_t(row);
+            for (uint32_t before = index; is_new && before % height != 0;) {
                 --before;
-                is_new = !a.has(places != nullptr ? places[before] : before, column);
+                is_new = !a.has(row_at != nullptr ? row_at[before] : before, column);
             }
         }
     }
@@ -263,11 +263,11 @@ __device__ void join(int64_t count, const uint32_t *list, const uint32_t *keys, 
         }
         left |= uint64_t(__ballot_sync(ALL_LANES, is_there)) << half * WARP;
     }
-    const auto behind = [&](int place) {
-        return place == TILE - 1 ? 0 : left & ~uint64_t(0) << (place + 1);
+    const auto behind = [&](int index) {
+        return index == TILE - 1 ? 0 : left & ~uint64_t(0) << (index + 1);
     };
-    const auto of = [&](int place, uint32_t low, uint32_t high) {
-        return __shfl_sync(ALL_LANES, place < WARP ? low : high, place % WARP);
+    const auto of = [&](int index, uint32_t low, uint32_t high) {
+        return __shfl_sync(ALL_LANES, index < WARP ? low : high, index % WARP);
     };
     int taken = 0;
     for (int taker = 0; taker < TILE; ++taker) {
@@ -292,17 +292,17 @@ __device__ void join(int64_t count, const uint32_t *list, const uint32_t *keys, 
                                      uint64_t(__ballot_sync(ALL_LANES, fits[1])) << WARP;
             if (fitting == 0)
                 break;
-            const int place = __ffsll(static_cast<long long>(fitting)) - 1;
+            const int index = __ffsll(static_cast<long long>(fitting)) - 1;
 #pragma unroll
             for (int w = 0; w < WORDS; ++w)
-                all[w] = __vminu2(all[w], of(place, words[0][w], words[1][w]));
-            rows += of(place, size[0], size[1]);
-            const uint32_t other = of(place, first[0], first[1]);
+                all[w] = __vminu2(all[w], of(index, words[0][w], words[1][w]));
+            rows += of(index, size[0], size[1]);
+            const uint32_t other = of(index, first[0], first[1]);
             if (lane == 0)
                 parents[max(low, other)] = min(low, other);
             low = min(low, other);
-            left &= ~(uint64_t(1) << place);
-            later = behind(place);
+            left &= ~(uint64_t(1) << index);
+            later = behind(index);
             ++taken;
         }
         if (taken > before && lane == 0) {
@@ -326,22 +326,22 @@ __device__ void sample(int64_t count, const uint32_t *list, int64_t one_in, int 
                        unsigned long long *now) {
     __shared__ uint4 rows[WORDS / 4][TILE];
     __shared__ uint8_t counts[SLOTS + 1][TILE];
-    const int place = threadIdx.x;
+    const int index = threadIdx.x;
     const int64_t tile = int64_t(blockIdx.x) * TILE * (list != nullptr ? 1 : one_in);
     const int size = int(min(int64_t(TILE), count - tile));
     uint32_t words[WORDS] = {};
-    if (place < size) {
-        load(words, signatures + (list != nullptr ? list[tile + place] : tile + place));
+    if (index < size) {
+        load(words, signatures + (list != nullptr ? list[tile + index] : tile + index));
 #pragma unroll
         for (int i = 0; i < WORDS / 4; ++i)
-            rows[i][place] =
+            rows[i][index] =
                 make_uint4(words[4 * i], words[4 * i + 1], words[4 * i + 2], words[4 * i + 3]);
     }
     for (int slots = 0; slots <= SLOTS; ++slots)
-        counts[slots][place] = 0;
+        counts[slots][index] = 0;
     __syncthreads();
     unsigned of_window = 0, of_best = 0;
-    if (place < size) {
+    if (index < size) {
         for (int other = 0; other < size; ++other) {
             uint32_t others[WORDS];
 #pragma unroll
@@ -351,16 +351,16 @@ __device__ void sample(int64_t count, const uint32_t *list, int64_t one_in, int 
                 others[4 * i + 2] = four.z, others[4 * i + 3] = four.w;
             }
             const uint32_t slots = agreeing(words, others);
-            ++counts[slots][place];
-            if (other / height == place / height)
+            ++counts[slots][index];
+            if (other / height == index / height)
                 of_window += slots;
         }
         // Takes off the row's agreement with itself.
         of_window -= SLOTS;
-        --counts[SLOTS][place];
+        --counts[SLOTS][index];
         int left = height - 1;
         for (int slots = SLOTS; slots > 0 && left > 0; --slots) {
-            const int taken = min(left, int(counts[slots][place]));
+            const int taken = min(left, int(counts[slots][index]));
             of_best += slots * taken;
             left -= taken;
         }
@@ -393,17 +393,17 @@ __device__ void find_roots(int64_t rows, const uint32_t *parents, uint32_t *keys
     flags[row] = root == row;
 }
 
-__device__ void fill_holes(int64_t count, uint32_t *places) {
+__device__ void fill_holes(int64_t count, uint32_t *row_at) {
     const int64_t at = first_item();
     if (at < count)
-        places[at] = HOLE;
+        row_at[at] = HOLE;
 }
 
 // Writes rows, which are sorted by the first row of their cluster, into their cluster's window. One
 // thread per row.
-__device__ void place_rows(int64_t rows, const uint32_t *keys, const uint32_t *sorted,
-                           const int64_t *windows, uint32_t height, uint32_t *places,
-                           uint32_t *place_of) {
+__device__ void position_rows(int64_t rows, const uint32_t *keys, const uint32_t *sorted,
+                              const int64_t *windows, uint32_t height, uint32_t *row_at,
+                              uint32_t *position_of) {
     const int64_t at = first_item();
     if (at >= rows)
         return;
@@ -412,9 +412,9 @@ __device__ void place_rows(int64_t rows, const uint32_t *keys, const uint32_t *s
     // At most as many steps as a window has rows.
     while (head > 0 && keys[head - 1] == root)
         --head;
-    const uint32_t place = uint32_t(windows[root]) * height + uint32_t(at - head);
-    places[place] = sorted[at];
-    place_of[sorted[at]] = place;
+    const uint32_t index = uint32_t(windows[root]) * height + uint32_t(at - head);
+    row_at[index] = sorted[at];
+    position_of[sorted[at]] = index;
 }
 
 } // namespace tarsia::reorder
@@ -434,11 +434,11 @@ KERNELS(sign, (), (jaccard_sign_32_32, 32, 32), (jaccard_sign_64_32, 64, 32),
         (jaccard_sign_64_64, 64, 64))
 #define KERNEL_blocks(name, O, J)                                                                  \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
-                int32_t width, int64_t nnz, int32_t height, const uint32_t *places,                \
-                const uint32_t *place_of, unsigned long long *sum) {                               \
+                int32_t width, int64_t nnz, int32_t height, const uint32_t *row_at,                \
+                const uint32_t *position_of, unsigned long long *sum) {                            \
         count_blocks(                                                                              \
             Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, uint32_t(width)}, nnz,   \
-            uint32_t(height), places, place_of, sum);                                              \
+            uint32_t(height), row_at, position_of, sum);                                           \
     }
 KERNELS(blocks, (), (jaccard_blocks_32_32, 32, 32), (jaccard_blocks_64_32, 64, 32),
         (jaccard_blocks_64_64, 64, 64))
@@ -475,8 +475,9 @@ GLOBAL jaccard_roots(int64_t rows, const uint32_t *parents, uint32_t *keys, uint
                      int64_t *flags) {
     find_roots(rows, parents, keys, out, flags);
 }
-GLOBAL jaccard_holes(int64_t count, uint32_t *places) { fill_holes(count, places); }
+GLOBAL jaccard_holes(int64_t count, uint32_t *row_at) { fill_holes(count, row_at); }
 GLOBAL jaccard_place(int64_t rows, const uint32_t *keys, const uint32_t *sorted,
-                     const int64_t *windows, int32_t height, uint32_t *places, uint32_t *place_of) {
-    place_rows(rows, keys, sorted, windows, uint32_t(height), places, place_of);
+                     const int64_t *windows, int32_t height, uint32_t *row_at,
+                     uint32_t *position_of) {
+    position_rows(rows, keys, sorted, windows, uint32_t(height), row_at, position_of);
 }

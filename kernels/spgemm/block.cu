@@ -23,21 +23,21 @@ template <class J> struct Row {
     int64_t begin, end;
     int64_t *starts;
     int *sums;
-    int *parts;
+    int *of_warps;
 
     __device__ __forceinline__ Row(const Factor &left, const Factor &right, int64_t row,
-                                   int64_t *starts, int *sums, int *parts)
+                                   int64_t *starts, int *sums, int *of_warps)
         : left(left), right(right), columns(static_cast<const J *>(right.indices.data)),
           begin(left.start(row)), end(left.start(row + 1)), starts(starts), sums(sums),
-          parts(parts) {}
+          of_warps(of_warps) {}
 
     // Takes the batch of entries that begins at `first` and returns its number of products. Ends
     // with a barrier.
-    __device__ __forceinline__ int take(int64_t first) const {
+    __device__ __forceinline__ int load_batch(int64_t first) const {
         int64_t start;
         const int length = products_of(left, right, first + threadIdx.x, end, start);
         int all;
-        const int sum = block_sums(length, parts, all);
+        const int sum = block_sums(length, of_warps, all);
         sums[threadIdx.x] = sum;
         starts[threadIdx.x] = start - (sum - length);
         __syncthreads();
@@ -61,26 +61,26 @@ template <class J> struct Row {
 template <class J>
 __device__ __forceinline__ void count_row(const Factor &left, const Factor &right,
                                           const uint32_t *list, int32_t size, int64_t *counts) {
-    using K = Key<J>;
+    using KeyType = Key<J>;
     extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ int parts[32];
+    __shared__ int of_warps[32];
     int64_t *starts = reinterpret_cast<int64_t *>(memory);
-    K *table = reinterpret_cast<K *>(starts + blockDim.x);
+    KeyType *table = reinterpret_cast<KeyType *>(starts + blockDim.x);
     int *sums = reinterpret_cast<int *>(table + size);
     const int64_t number = list[blockIdx.x];
-    const Row<J> row(left, right, number, starts, sums, parts);
+    const Row<J> row(left, right, number, starts, sums, of_warps);
     clear(table, size, threadIdx.x, blockDim.x);
     int added = 0;
     for (int64_t first = row.begin; first < row.end; first += blockDim.x) {
-        const int total = row.take(first);
+        const int total = row.load_batch(first);
         for (int product = threadIdx.x; product < total; product += blockDim.x) {
             const int64_t at = starts[row.owner_of(product)] + product;
-            insert(table, size, static_cast<K>(row.columns[at] - right.base), added);
+            insert(table, size, static_cast<KeyType>(row.columns[at] - right.base), added);
         }
         __syncthreads();
     }
     int all;
-    block_sums(added, parts, all);
+    block_sums(added, of_warps, all);
     if (threadIdx.x == 0)
         counts[number] = all;
 }
@@ -148,7 +148,7 @@ template <class J>
 __device__ __forceinline__ void order_columns(const Output &out, int64_t place, int entries,
                                               Key<J> *table, int size, int &added, int *found,
                                               uint64_t *words) {
-    using K = Key<J>;
+    using KeyType = Key<J>;
     int padded = 64;
     while (padded < entries)
         padded *= 2;
@@ -158,15 +158,15 @@ __device__ __forceinline__ void order_columns(const Output &out, int64_t place, 
     if (out.known) {
         const J *kept = static_cast<const J *>(out.kept);
         for (int i = threadIdx.x; i < entries; i += blockDim.x) {
-            const K key = static_cast<K>(kept[place + i]);
+            const KeyType key = static_cast<KeyType>(kept[place + i]);
             words[i] = static_cast<uint64_t>(key) << 16 | insert(table, size, key, added);
         }
         __syncthreads();
         return;
     }
     for (int i = threadIdx.x; i < size; i += blockDim.x) {
-        const K key = table[i];
-        if (key != empty<K>()) {
+        const KeyType key = table[i];
+        if (key != empty<KeyType>()) {
             const int at = atomicAdd(found, 1);
             if (at < entries)
                 words[at] = static_cast<uint64_t>(key) << 16 | i;
@@ -191,20 +191,20 @@ template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 multiply_row(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
              const Scalar<T> &scale, const uint32_t *list, int32_t size, const Output &out) {
-    using K = Key<J>;
+    using KeyType = Key<J>;
     extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ int parts[32];
+    __shared__ int of_warps[32];
     __shared__ int found;
     T *target = reinterpret_cast<T *>(memory);
     uint64_t *words = reinterpret_cast<uint64_t *>(target + size);
     unsigned *claims = reinterpret_cast<unsigned *>(words);
     int64_t *starts = reinterpret_cast<int64_t *>(words + size / 2);
-    K *table = reinterpret_cast<K *>(starts + blockDim.x);
+    KeyType *table = reinterpret_cast<KeyType *>(starts + blockDim.x);
     int *sums = reinterpret_cast<int *>(table + size);
     const int64_t number = list[blockIdx.x];
     const int64_t place = out.offsets[number];
     const int entries = static_cast<int>(out.offsets[number + 1] - place);
-    const Row<J> row(left, right, number, starts, sums, parts);
+    const Row<J> row(left, right, number, starts, sums, of_warps);
     T *values = static_cast<T *>(out.values) + place;
     const Scale<T> alpha(scale);
     clear(table, size, threadIdx.x, blockDim.x);
@@ -220,7 +220,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     unsigned turn = 0xffffffffu / batch - 1;
     for (int64_t first = row.begin; first < row.end && !(out.known && alpha.vanishes);
          first += blockDim.x) {
-        const int total = row.take(first);
+        const int total = row.load_batch(first);
         for (int base = 0; base < total; base += batch) {
             Hand<T> hand;
             take_products(row, left_values, right_values, alpha.vanishes, first, base, total, table,
@@ -236,7 +236,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         if (word == ~uint64_t(0))
             break;
         values[i] = alpha.of(target[word & 0xffff]);
-        out.put_new_column(place + i, static_cast<J>(word >> 16));
+        out.store_new_column(place + i, static_cast<J>(word >> 16));
     }
 }
 

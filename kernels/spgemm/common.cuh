@@ -8,8 +8,9 @@
 // host's, since each product and each sum is rounded by itself, without fusing.
 //
 // Exceptions:
-// - Rows that are cut along k (wide.cu, map.cu): the products of each part are added in that order,
-//   then the sums of the parts in theirs. The parts are the same on all devices; the host has none.
+// - Rows that are cut along k (dense_windows.cu, map.cu): the products of each part are added in
+//   that order, then the sums of the parts in theirs. The parts are the same on all devices; the
+//   host has none.
 // - Wide rows where both factors are nearly dense (dense.cu): matrix units or FMAs add. Whether
 //   they do depends on the device, too.
 // - Whether there is room for either of these depends on the memory that is free.
@@ -20,10 +21,9 @@
 #include "common/search.cuh"
 #include "common/types.cuh"
 #include "ptx/launch.cuh"
+#include "ptx/warp.cuh"
 
 namespace tarsia::spgemm {
-
-constexpr unsigned ALL = 0xffffffffu;
 
 // Offsets or columns of 32 or 64 bits. The left factor and offsets are read rarely enough that a
 // uniform branch is cheap, and it saves three quarters of the kernel variants.
@@ -38,7 +38,7 @@ struct Ints {
 };
 
 // Stores an integer in an array of 64-bit numbers if `wide`, else of 32-bit ones.
-__device__ __forceinline__ void put_int(void *array, int64_t at, int64_t value, bool wide) {
+__device__ __forceinline__ void store_int(void *array, int64_t at, int64_t value, bool wide) {
     if (wide) {
         static_cast<int64_t *>(array)[at] = value;
     } else {
@@ -100,14 +100,15 @@ struct Output {
     int64_t known;
     int64_t sorted;
 
-    __device__ __forceinline__ void put_column(int64_t at, int64_t column) const {
+    __device__ __forceinline__ void store_column(int64_t at, int64_t column) const {
         if (columns != nullptr)
-            put_int(columns, at, column + base, wide);
+            store_int(columns, at, column + base, wide);
     }
 
     // Stores a column in the plan's array as well, unless it is there already.
-    template <class J> __device__ __forceinline__ void put_new_column(int64_t at, J column) const {
-        put_column(at, static_cast<int64_t>(column));
+    template <class J>
+    __device__ __forceinline__ void store_new_column(int64_t at, J column) const {
+        store_column(at, static_cast<int64_t>(column));
         if (!known && kept != nullptr)
             static_cast<J *>(kept)[at] = column;
     }
@@ -207,42 +208,42 @@ __device__ __forceinline__ int64_t of_block(const int64_t *mine, int) { return *
 // Returns the inclusive sum over the warp.
 template <class T> __device__ __forceinline__ T warp_sums(T value) {
     for (int delta = 1; delta < 32; delta *= 2) {
-        const T other = __shfl_up_sync(ALL, value, delta);
+        const T other = __shfl_up_sync(ALL_LANES, value, delta);
         if (lane_id() >= delta)
             value += other;
     }
     return value;
 }
 
-// Returns the inclusive sum over the block, and the total in `all`; `parts` is shared memory of 32
-// elements. All threads call it; it ends with a barrier.
-template <class T> __device__ __forceinline__ T block_sums(T value, T *parts, T &all) {
+// Returns the inclusive sum over the block, and the total in `all`; `of_warps` is shared memory of
+// 32 elements. All threads call it; it ends with a barrier.
+template <class T> __device__ __forceinline__ T block_sums(T value, T *of_warps, T &all) {
     const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
     value = warp_sums(value);
     if (lane_id() == 31)
-        parts[warp] = value;
+        of_warps[warp] = value;
     __syncthreads();
     if (warp == 0) {
-        T part = lane_id() < warps ? parts[lane_id()] : T(0);
-        part = warp_sums(part);
+        T sum = lane_id() < warps ? of_warps[lane_id()] : T(0);
+        sum = warp_sums(sum);
         __syncwarp();
-        parts[lane_id()] = part;
+        of_warps[lane_id()] = sum;
     }
     __syncthreads();
     if (warp > 0)
-        value += parts[warp - 1];
-    all = parts[31];
+        value += of_warps[warp - 1];
+    all = of_warps[31];
     __syncthreads();
     return value;
 }
 
 // out[i] = number(0) + … + number(i − 1) for i < count; number(count − 1) is not asked for. Called
 // by all threads of a block of 1,024. `number` may read out[i].
-template <class F>
-__device__ __forceinline__ void scan_in_block(int64_t count, int64_t *out, F number) {
+template <class Function>
+__device__ __forceinline__ void scan_in_block(int64_t count, int64_t *out, Function number) {
     constexpr int EACH = 4;
     constexpr int64_t STEP = EACH * 1024;
-    __shared__ int64_t parts[32];
+    __shared__ int64_t of_warps[32];
     int64_t first = EACH * static_cast<int64_t>(threadIdx.x), carried = 0;
     int64_t next[EACH];
     const auto load = [&](int64_t at) {
@@ -261,7 +262,7 @@ __device__ __forceinline__ void scan_in_block(int64_t count, int64_t *out, F num
         // The next numbers are on their way while the block adds up these.
         load(first + STEP);
         int64_t all;
-        int64_t before = carried + block_sums(sum, parts, all) - sum;
+        int64_t before = carried + block_sums(sum, of_warps, all) - sum;
         carried += all;
 #pragma unroll
         for (int i = 0; i < EACH; ++i) {
@@ -272,19 +273,19 @@ __device__ __forceinline__ void scan_in_block(int64_t count, int64_t *out, F num
     }
 }
 
-// Returns the minimum over the block; `parts` as above. Ends with a barrier.
-__device__ __forceinline__ int64_t block_least(int64_t value, int64_t *parts) {
+// Returns the minimum over the block; `of_warps` as above. Ends with a barrier.
+__device__ __forceinline__ int64_t block_least(int64_t value, int64_t *of_warps) {
     const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
     for (int lanes = 16; lanes > 0; lanes /= 2) {
-        const int64_t other = __shfl_xor_sync(ALL, value, lanes);
+        const int64_t other = __shfl_xor_sync(ALL_LANES, value, lanes);
         value = other < value ? other : value;
     }
     if (lane_id() == 0)
-        parts[warp] = value;
+        of_warps[warp] = value;
     __syncthreads();
-    value = parts[0];
+    value = of_warps[0];
     for (int w = 1; w < warps; ++w)
-        value = parts[w] < value ? parts[w] : value;
+        value = of_warps[w] < value ? of_warps[w] : value;
     __syncthreads();
     return value;
 }
@@ -295,22 +296,23 @@ template <> struct KeyOf<int32_t> { using Type = uint32_t; };
 template <> struct KeyOf<int64_t> { using Type = unsigned long long; };
 template <class J> using Key = typename KeyOf<J>::Type;
 
-template <class K> __device__ constexpr K empty() { return static_cast<K>(-1); }
+template <class KeyType> __device__ constexpr KeyType empty() { return static_cast<KeyType>(-1); }
 
 // Empties a table; `threads` threads call it together, this one with number `thread`.
-template <class K, class Threads>
-__device__ __forceinline__ void clear(K *table, int size, int thread, Threads threads) {
+template <class KeyType, class Threads>
+__device__ __forceinline__ void clear(KeyType *table, int size, int thread, Threads threads) {
     for (int i = thread; i < size; i += threads)
-        table[i] = empty<K>();
+        table[i] = empty<KeyType>();
 }
 
 // Returns the slot of `key` in a table of `size` slots (a power of two), and inserts the key if it
 // is new. The search also ends if the table is full, which happens only if the pattern changed
 // after analysis. `added` counts new keys.
-template <class K> __device__ __forceinline__ int insert(K *table, int size, K key, int &added) {
+template <class KeyType>
+__device__ __forceinline__ int insert(KeyType *table, int size, KeyType key, int &added) {
     // Fibonacci hashing: the high bits of the product depend on all bits of the key.
     unsigned slot;
-    if constexpr (sizeof(K) == 8) {
+    if constexpr (sizeof(KeyType) == 8) {
         slot = static_cast<unsigned>((key * 0x9E3779B97F4A7C15ull) >> 32);
     } else {
         slot = key * 0x9E3779B1u;
@@ -318,13 +320,13 @@ template <class K> __device__ __forceinline__ int insert(K *table, int size, K k
     slot = (slot >> 16) ^ slot;
     for (int probe = 0; probe < size; ++probe, ++slot) {
         slot &= size - 1;
-        K found = *const_cast<volatile K *>(table + slot);
-        if (found == empty<K>()) {
-            found = atomicCAS(table + slot, empty<K>(), key);
-            if (found == empty<K>())
+        KeyType found = *const_cast<volatile KeyType *>(table + slot);
+        if (found == empty<KeyType>()) {
+            found = atomicCAS(table + slot, empty<KeyType>(), key);
+            if (found == empty<KeyType>())
                 ++added;
         }
-        if (found == key || found == empty<K>())
+        if (found == key || found == empty<KeyType>())
             return slot;
     }
     return slot & (size - 1);
@@ -332,14 +334,15 @@ template <class K> __device__ __forceinline__ int insert(K *table, int size, K k
 
 // Collects the keys of a table in `list`, which has room for `most`; returns their number. Called
 // by a whole warp.
-template <class K>
-__device__ __forceinline__ int collect_keys(const K *table, int size, K *list, int most) {
+template <class KeyType>
+__device__ __forceinline__ int collect_keys(const KeyType *table, int size, KeyType *list,
+                                            int most) {
     int found = 0;
     for (int i = lane_id(); i - lane_id() < size; i += 32) {
-        const K key = table[i];
-        const unsigned mask = __ballot_sync(ALL, key != empty<K>());
+        const KeyType key = table[i];
+        const unsigned mask = __ballot_sync(ALL_LANES, key != empty<KeyType>());
         const int at = found + __popc(mask & lanes_before());
-        if (key != empty<K>() && at < most)
+        if (key != empty<KeyType>() && at < most)
             list[at] = key;
         found += __popc(mask);
     }
@@ -349,14 +352,14 @@ __device__ __forceinline__ int collect_keys(const K *table, int size, K *list, i
 // Sorts `count` keys in shared memory (a power of two) in ascending order by a bitonic network;
 // `threads` threads call it together, this one with number `thread`. wait(step, span) makes the
 // pairs that are `step` apart visible to the threads that take them next.
-template <class K, class Threads, class Wait>
-__device__ __forceinline__ void sort_shared(K *keys, int count, int thread, Threads threads,
+template <class KeyType, class Threads, class Wait>
+__device__ __forceinline__ void sort_shared(KeyType *keys, int count, int thread, Threads threads,
                                             Wait wait) {
     for (int span = 2; span <= count; span *= 2) {
         for (int step = span / 2; step > 0; step /= 2) {
             for (int i = thread; i < count / 2; i += threads) {
                 const int low = 2 * i - (i & (step - 1)), high = low + step;
-                const K a = keys[low], b = keys[high];
+                const KeyType a = keys[low], b = keys[high];
                 if ((a > b) == ((low & span) == 0)) {
                     keys[low] = b;
                     keys[high] = a;
@@ -383,7 +386,7 @@ __device__ __forceinline__ int products_of(const Factor &left, const Factor &rig
 __device__ __forceinline__ int owner_of(int sum, int product) {
     int owner = 0;
     for (int step = 16; step > 0; step /= 2) {
-        if (__shfl_sync(ALL, sum, owner + step - 1) <= product)
+        if (__shfl_sync(ALL_LANES, sum, owner + step - 1) <= product)
             owner += step;
     }
     return owner;
@@ -391,20 +394,20 @@ __device__ __forceinline__ int owner_of(int sum, int product) {
 
 // Calls f(active, position in left, position in right) for the products of a row in their order, 32
 // at a time, one per lane; all lanes call f together. The row has less than 2^31 products.
-template <class F>
+template <class Function>
 __device__ __forceinline__ void for_products(const Factor &left, const Factor &right, int64_t row,
-                                             F f) {
+                                             Function f) {
     const int64_t end = left.start(row + 1);
     for (int64_t first = left.start(row); first < end; first += 32) {
         int64_t start;
         const int length = products_of(left, right, first + lane_id(), end, start);
         const int sum = warp_sums(length);
-        const int total = __shfl_sync(ALL, sum, 31);
+        const int total = __shfl_sync(ALL_LANES, sum, 31);
         start -= sum - length;
         for (int base = 0; base < total; base += 32) {
             const int product = base + lane_id();
             const int owner = owner_of(sum, product);
-            const int64_t position = __shfl_sync(ALL, start, owner) + product;
+            const int64_t position = __shfl_sync(ALL_LANES, start, owner) + product;
             f(product < total, first + owner, position);
         }
     }
@@ -448,8 +451,8 @@ template <int HELD, class Load, class Add>
 __device__ __forceinline__ void for_products_ahead(int64_t from, unsigned length, Load load,
                                                    Add add) {
     const int sum = warp_sums(static_cast<int>(length));
-    const int total = __shfl_sync(ALL, sum, 31);
-    unsigned rest = __ballot_sync(ALL, length > 0);
+    const int total = __shfl_sync(ALL_LANES, sum, 31);
+    unsigned rest = __ballot_sync(ALL_LANES, length > 0);
     if (total < SHORT * __popc(rest)) {
         from -= sum - static_cast<int>(length);
         for (int base = 0; base < total; base += 32 * HELD) {
@@ -457,7 +460,7 @@ __device__ __forceinline__ void for_products_ahead(int64_t from, unsigned length
             for (int h = 0; h < HELD; ++h) {
                 const int product = base + 32 * h + lane_id();
                 const int owner = owner_of(sum, product);
-                load(h, product < total, owner, __shfl_sync(ALL, from, owner) + product);
+                load(h, product < total, owner, __shfl_sync(ALL_LANES, from, owner) + product);
             }
 #pragma unroll
             for (int h = 0; h < HELD; ++h) {
@@ -477,8 +480,8 @@ __device__ __forceinline__ void for_products_ahead(int64_t from, unsigned length
             if (left_over == 0 && rest != 0) {
                 owner = __ffs(rest) - 1;
                 rest &= rest - 1;
-                position = __shfl_sync(ALL, from, owner);
-                left_over = __shfl_sync(ALL, length, owner);
+                position = __shfl_sync(ALL_LANES, from, owner);
+                left_over = __shfl_sync(ALL_LANES, length, owner);
             }
             load(h, lane_id() < left_over, owner, position + lane_id());
             held += left_over != 0;
@@ -504,10 +507,10 @@ __device__ __forceinline__ bool take_products(const Factor &left, const Factor &
         int64_t start;
         const int length = products_of(left, right, first + lane_id(), end, start);
         const int sum = warp_sums(length);
-        const int total = __shfl_sync(ALL, sum, 31);
+        const int total = __shfl_sync(ALL_LANES, sum, 31);
         const int product = lane_id() - taken;
         const int owner = owner_of(sum, product);
-        const int64_t position = __shfl_sync(ALL, start - (sum - length), owner) + product;
+        const int64_t position = __shfl_sync(ALL_LANES, start - (sum - length), owner) + product;
         if (product >= 0 && product < total) {
             mine = true;
             left_at = first + owner;
@@ -521,9 +524,9 @@ __device__ __forceinline__ bool take_products(const Factor &left, const Factor &
 // Returns the lane's rank among the lanes with the same slot, and in `rounds` the largest rank of
 // the warp; inactive lanes share a slot with no other.
 __device__ __forceinline__ int rank_in_slot(bool active, unsigned slot, int &rounds) {
-    const unsigned peers = __match_any_sync(ALL, active ? slot : 0x80000000u + lane_id());
+    const unsigned peers = __match_any_sync(ALL_LANES, active ? slot : 0x80000000u + lane_id());
     const int rank = __popc(peers & lanes_before());
-    rounds = __reduce_max_sync(ALL, static_cast<unsigned>(rank));
+    rounds = __reduce_max_sync(ALL_LANES, static_cast<unsigned>(rank));
     return rank;
 }
 

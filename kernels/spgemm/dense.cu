@@ -1,7 +1,8 @@
 // Wide rows of C where both factors are nearly dense: panels of the factors are expanded to dense
 // matrices and multiplied by the kernels of spmm/dense.cuh; the results at the entries of C, which
-// the masks of spgemm/wide.cu give, become its values. A zero that is not stored times an infinity
-// or NaN would give NaN, so results that are not finite are computed again from the stored entries.
+// the masks of spgemm/dense_windows.cu give, become its values. A zero that is not stored times an
+// infinity or NaN would give NaN, so results that are not finite are computed again from the stored
+// entries.
 #include "spgemm/common.cuh"
 #include "spgemm/tasks.cuh"
 
@@ -86,7 +87,7 @@ take(const Factor &left, const Factor &right, const A *left_values, const B *rig
     T *values = static_cast<T *>(out.values);
     int64_t place = out.offsets[task.row] + before[number];
     for (int i = 0; i < WINDOW / 32; ++i) {
-        const uint32_t mask = __shfl_sync(ALL, word, i);
+        const uint32_t mask = __shfl_sync(ALL_LANES, word, i);
         const int64_t column = base + 32 * i + lane_id();
         if ((mask >> lane_id() & 1) && column >= panel.first_column && column < end) {
             const int64_t at = place + __popc(mask & lanes_before());
@@ -95,7 +96,7 @@ take(const Factor &left, const Factor &right, const A *left_values, const B *rig
                 sum = entry<A, B, T, J>(left, right, left_values, right_values, task.row, column);
             }
             values[at] = alpha.of(sum);
-            out.put_new_column(at, static_cast<J>(column));
+            out.store_new_column(at, static_cast<J>(column));
         }
         place += __popc(mask);
     }

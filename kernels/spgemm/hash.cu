@@ -17,9 +17,9 @@ template <class J>
 __device__ __forceinline__ void count_row(const Factor &left, const Factor &right,
                                           const uint32_t *list, int64_t count, int size,
                                           int64_t *counts) {
-    using K = Key<J>;
+    using KeyType = Key<J>;
     extern __shared__ __align__(16) unsigned char memory[];
-    K *table = reinterpret_cast<K *>(memory) + (threadIdx.x >> 5) * size;
+    KeyType *table = reinterpret_cast<KeyType *>(memory) + (threadIdx.x >> 5) * size;
     int64_t row;
     if (!take_item(list, count, row))
         return;
@@ -29,20 +29,21 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
     int added = 0;
     for_products(left, right, row, [&](bool active, int64_t, int64_t at) {
         if (active)
-            insert(table, size, static_cast<K>(columns[at] - static_cast<J>(right.base)), added);
+            insert(table, size, static_cast<KeyType>(columns[at] - static_cast<J>(right.base)),
+                   added);
     });
-    const unsigned found = __reduce_add_sync(ALL, static_cast<unsigned>(added));
+    const unsigned found = __reduce_add_sync(ALL_LANES, static_cast<unsigned>(added));
     if (lane_id() == 0)
         counts[row] = found;
 }
 
 // Sorts one key per lane in ascending order.
-template <class K> __device__ __forceinline__ K sort_lanes(K key) {
+template <class KeyType> __device__ __forceinline__ KeyType sort_lanes(KeyType key) {
 #pragma unroll
     for (int span = 2; span <= 32; span *= 2) {
 #pragma unroll
         for (int step = span / 2; step > 0; step /= 2) {
-            const K other = __shfl_xor_sync(ALL, key, step);
+            const KeyType other = __shfl_xor_sync(ALL_LANES, key, step);
             const bool least = ((lane_id() & step) == 0) == ((lane_id() & span) == 0);
             if (least == (other < key))
                 key = other;
@@ -58,13 +59,13 @@ __device__ __forceinline__ void multiply_row(const Factor &left, const Factor &r
                                              const A *left_values, const B *right_values,
                                              const Scalar<T> &scale, const uint32_t *list,
                                              int64_t count, int size, int most, const Output &out) {
-    using K = Key<J>;
+    using KeyType = Key<J>;
     extern __shared__ __align__(16) unsigned char memory[];
-    const int bytes = size * (sizeof(T) + sizeof(K)) + most * sizeof(K);
+    const int bytes = size * (sizeof(T) + sizeof(KeyType)) + most * sizeof(KeyType);
     unsigned char *part = memory + (threadIdx.x >> 5) * bytes;
     T *sums = reinterpret_cast<T *>(part);
-    K *table = reinterpret_cast<K *>(sums + size);
-    K *sorted = table + size;
+    KeyType *table = reinterpret_cast<KeyType *>(sums + size);
+    KeyType *sorted = table + size;
     int64_t row;
     if (!take_item(list, count, row))
         return;
@@ -83,7 +84,7 @@ __device__ __forceinline__ void multiply_row(const Factor &left, const Factor &r
     __syncwarp();
     if (out.known) {
         for (int i = lane_id(); i < entries; i += 32) {
-            insert(table, size, static_cast<K>(kept[start + i]), added);
+            insert(table, size, static_cast<KeyType>(kept[start + i]), added);
         }
         __syncwarp();
     }
@@ -91,8 +92,9 @@ __device__ __forceinline__ void multiply_row(const Factor &left, const Factor &r
         for_products(left, right, row, [&](bool active, int64_t left_at, int64_t at) {
             int slot = 0;
             if (active) {
-                slot = insert(table, size, static_cast<K>(columns[at] - static_cast<J>(right.base)),
-                              added);
+                slot =
+                    insert(table, size,
+                           static_cast<KeyType>(columns[at] - static_cast<J>(right.base)), added);
             }
             if (alpha.vanishes)
                 return;
@@ -109,7 +111,7 @@ __device__ __forceinline__ void multiply_row(const Factor &left, const Factor &r
         const int found = collect_keys(table, size, sorted, most);
         if (most == 32) {
             __syncwarp();
-            const K key = lane_id() < found ? sorted[lane_id()] : empty<K>();
+            const KeyType key = lane_id() < found ? sorted[lane_id()] : empty<KeyType>();
             sorted[lane_id()] = sort_lanes(key);
             __syncwarp();
         } else {
@@ -117,16 +119,16 @@ __device__ __forceinline__ void multiply_row(const Factor &left, const Factor &r
             while (padded < entries)
                 padded *= 2;
             for (int i = found + lane_id(); i < padded; i += 32)
-                sorted[i] = empty<K>();
+                sorted[i] = empty<KeyType>();
             __syncwarp();
             sort_shared(sorted, padded, lane_id(), 32, [](int, int) { __syncwarp(); });
         }
     }
     for (int i = lane_id(); i < entries; i += 32) {
-        const K key = out.known ? static_cast<K>(kept[start + i]) : sorted[i];
+        const KeyType key = out.known ? static_cast<KeyType>(kept[start + i]) : sorted[i];
         const int slot = insert(table, size, key, added);
         values[start + i] = alpha.of(sums[slot]);
-        out.put_new_column(start + i, static_cast<J>(key));
+        out.store_new_column(start + i, static_cast<J>(key));
     }
 }
 
@@ -139,7 +141,7 @@ template <class J> struct TinyRow {
     unsigned peers;
 
     // Returns false if there is no row left for this warp.
-    __device__ __forceinline__ bool take(const Factor &left, const Factor &right,
+    __device__ __forceinline__ bool load(const Factor &left, const Factor &right,
                                          const uint32_t *list, int64_t count) {
         if (!take_item(list, count, row))
             return false;
@@ -147,7 +149,7 @@ template <class J> struct TinyRow {
         const J *columns = static_cast<const J *>(right.indices.data);
         key = mine ? static_cast<Key<J>>(columns[right_at] - static_cast<J>(right.base))
                    : empty<Key<J>>();
-        peers = __match_any_sync(ALL, key);
+        peers = __match_any_sync(ALL_LANES, key);
         leads = mine && (peers & lanes_before()) == 0;
         return true;
     }
@@ -159,9 +161,9 @@ __device__ __forceinline__ void count_tiny_row(const Factor &left, const Factor 
                                                const uint32_t *list, int64_t count,
                                                int64_t *counts) {
     TinyRow<J> tiny;
-    if (!tiny.take(left, right, list, count))
+    if (!tiny.load(left, right, list, count))
         return;
-    const unsigned leaders = __ballot_sync(ALL, tiny.leads);
+    const unsigned leaders = __ballot_sync(ALL_LANES, tiny.leads);
     if (lane_id() == 0)
         counts[tiny.row] = __popc(leaders);
 }
@@ -174,7 +176,7 @@ __device__ __forceinline__ void multiply_tiny_row(const Factor &left, const Fact
                                                   const Scalar<T> &scale, const uint32_t *list,
                                                   int64_t count, const Output &out) {
     TinyRow<J> tiny;
-    if (!tiny.take(left, right, list, count))
+    if (!tiny.load(left, right, list, count))
         return;
     const Scale<T> alpha(scale);
     const auto &[row, left_at, at, mine, leads, key, peers] = tiny;
@@ -184,21 +186,21 @@ __device__ __forceinline__ void multiply_tiny_row(const Factor &left, const Fact
     // Sums start from zero, as everywhere: the sum of −0 alone is 0.
     T sum = plus(zero<T>(), product);
     unsigned rest = leads ? peers & (peers - 1) : 0;
-    while (__any_sync(ALL, rest != 0)) {
+    while (__any_sync(ALL_LANES, rest != 0)) {
         const T more = from_lane(product, rest != 0 ? __ffs(rest) - 1 : 0);
         if (rest != 0)
             sum = plus(sum, more);
         rest &= rest - 1;
     }
     int rank = 0;
-    for (unsigned leaders = __ballot_sync(ALL, leads); leaders != 0; leaders &= leaders - 1) {
-        rank += __shfl_sync(ALL, key, __ffs(leaders) - 1) < key;
+    for (unsigned leaders = __ballot_sync(ALL_LANES, leads); leaders != 0; leaders &= leaders - 1) {
+        rank += __shfl_sync(ALL_LANES, key, __ffs(leaders) - 1) < key;
     }
     const int64_t place = out.offsets[row] + rank;
     // The second condition fails only if the pattern changed after analysis.
     if (leads && place < out.offsets[row + 1]) {
         static_cast<T *>(out.values)[place] = alpha.of(sum);
-        out.put_new_column(place, static_cast<J>(key));
+        out.store_new_column(place, static_cast<J>(key));
     }
 }
 

@@ -5,8 +5,8 @@
 // two threads add to one sum, nothing is searched, and loads are balanced across lanes however
 // different the lists' lengths are. The map is worth its memory where entries have few products.
 //
-// Rows of the left factor that kernels/spgemm/wide.cu cuts into parts have one sum per part here,
-// too, so that results have the same bits.
+// Rows of the left factor that kernels/spgemm/dense_windows.cu cuts into parts have one sum per
+// part here, too, so that results have the same bits.
 //
 // ends[i] is the end of the list of entry i, which is the begin of that of entry i + 1.
 #include "spgemm/common.cuh"
@@ -43,11 +43,12 @@ template <bool WHOLE_BLOCK>
 __device__ __forceinline__ void make_row(const Factor &left, const Factor &right, int64_t row,
                                          const int64_t *offsets, const Ints &kept,
                                          uint32_t first_place, int64_t part, int lanes,
-                                         uint32_t *ends, Pair *pairs, unsigned *parts) {
+                                         uint32_t *ends, Pair *pairs, unsigned *of_warps) {
     const int warps = WHOLE_BLOCK ? blockDim.x / 32 : 1, warp = WHOLE_BLOCK ? threadIdx.x / 32 : 0;
     const int width = WHOLE_BLOCK ? 32 : lanes, inner = threadIdx.x & (width - 1);
     const int threads = width * warps, thread = warp * width + inner;
-    const unsigned mine = (width == 32 ? ALL : (1u << width) - 1) << (lane_id() & ~(width - 1));
+    const unsigned mine = (width == 32 ? ALL_LANES : (1u << width) - 1)
+                          << (lane_id() & ~(width - 1));
     const auto wait = [mine] {
         if (WHOLE_BLOCK) {
             __syncthreads();
@@ -76,7 +77,7 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
         const unsigned own = at < last ? ends[at] : 0;
         unsigned sum, all;
         if (WHOLE_BLOCK) {
-            sum = block_sums(own, parts, all);
+            sum = block_sums(own, of_warps, all);
         } else {
             sum = own;
             for (int delta = 1; delta < width; delta *= 2) {
@@ -151,12 +152,12 @@ multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, co
         const int64_t at = entry + lane_id();
         // Lanes without an entry get an empty list at the end of the last one.
         const uint32_t end = ends[min(at, count - 1)];
-        uint32_t begin = __shfl_up_sync(ALL, end, 1);
+        uint32_t begin = __shfl_up_sync(ALL_LANES, end, 1);
         if (lane_id() == 0)
             begin = entry == 0 ? 0 : ends[entry - 1];
-        const uint32_t last = __shfl_sync(ALL, end, 31);
+        const uint32_t last = __shfl_sync(ALL_LANES, end, 31);
         T total = zero<T>(), sum = zero<T>();
-        uint32_t first = alpha.vanishes ? last : __shfl_sync(ALL, begin, 0);
+        uint32_t first = alpha.vanishes ? last : __shfl_sync(ALL_LANES, begin, 0);
         for (; first < last; first += 32 * HELD) {
             Pair pair[HELD];
             T product[HELD];
@@ -180,7 +181,8 @@ multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, co
             if (has_parts) {
 #pragma unroll
                 for (int h = 0; h < HELD; ++h) {
-                    const unsigned marked = __ballot_sync(ALL, (pair[h].left & NEXT_PART) != 0);
+                    const unsigned marked =
+                        __ballot_sync(ALL_LANES, (pair[h].left & NEXT_PART) != 0);
                     any |= marked;
                     if (lane_id() == h)
                         next_part[h] = marked;
@@ -208,7 +210,7 @@ multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, co
             // `total` of a list without parts changes no bit.
             values[at] = alpha.of(plus(total, sum));
             if (out.columns != nullptr)
-                out.put_column(at, kept[at]);
+                out.store_column(at, kept[at]);
         }
     }
 }
@@ -255,10 +257,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 2)
     spgemm_map_make_long(Factor left, Factor right, const uint32_t *list, const int64_t *before,
                          const uint8_t *in_parts, int64_t part, const int64_t *offsets, Ints kept,
                          uint32_t *ends, Pair *pairs) {
-    __shared__ unsigned parts[32];
+    __shared__ unsigned of_warps[32];
     const int64_t row = list[blockIdx.x];
     make_row<true>(left, right, row, offsets, kept, static_cast<uint32_t>(before[row]),
-                   in_parts != nullptr && in_parts[row] ? part : 0, 32, ends, pairs, parts);
+                   in_parts != nullptr && in_parts[row] ? part : 0, 32, ends, pairs, of_warps);
 }
 
 // CUDA 12's compiler, if left to choose, uses few registers and spills; CUDA 13's spills if it is

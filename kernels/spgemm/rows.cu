@@ -33,9 +33,11 @@ __device__ __forceinline__ auto find_in_row(int lanes, int64_t begin, int64_t en
     const int inner = threadIdx.x % lanes;
     const bool is_long = end - begin > LONG_ROW * lanes;
     auto found = look(begin + inner, is_long ? begin : end, lanes);
-    for (unsigned rest = __ballot_sync(ALL, is_long && inner == 0); rest != 0; rest &= rest - 1) {
+    for (unsigned rest = __ballot_sync(ALL_LANES, is_long && inner == 0); rest != 0;
+         rest &= rest - 1) {
         const int owner = __ffs(rest) - 1;
-        const int64_t from = __shfl_sync(ALL, begin, owner), to = __shfl_sync(ALL, end, owner);
+        const int64_t from = __shfl_sync(ALL_LANES, begin, owner),
+                      to = __shfl_sync(ALL_LANES, end, owner);
         auto all = look(from + lane_id(), to, 32);
         merge(all, 32);
         if (owner == lane_id())
@@ -64,19 +66,19 @@ struct SmallBins {
 // Returns the position of the thread's row among the block's rows of the same bin (−1: no bin),
 // which `mine` counts from zero. All threads of the warp call it: one lane counts for all lanes
 // with its bin, since atomics to one address are serialized.
-__device__ __forceinline__ unsigned place_in_bin(int bin, unsigned *mine) {
-    const unsigned peers = __match_any_sync(ALL, bin);
+__device__ __forceinline__ unsigned position_in_bin(int bin, unsigned *mine) {
+    const unsigned peers = __match_any_sync(ALL_LANES, bin);
     unsigned place = 0;
     if (bin >= 0 && (peers & lanes_before()) == 0)
         place = atomicAdd(mine + bin, static_cast<unsigned>(__popc(peers)));
-    return __shfl_sync(ALL, place, __ffs(peers) - 1) + __popc(peers & lanes_before());
+    return __shfl_sync(ALL_LANES, place, __ffs(peers) - 1) + __popc(peers & lanes_before());
 }
 
 // Appends the thread's row to the bin for `work` products, or to none if it has no products. All
 // threads of the block call it; `mine` and `start` are SMALL_BINS words of shared memory. Ends with
 // a barrier.
-__device__ __forceinline__ void put_into_bin(const SmallBins &bins, int64_t row, int64_t work,
-                                             unsigned *mine, unsigned long long *start) {
+__device__ __forceinline__ void append_to_bin(const SmallBins &bins, int64_t row, int64_t work,
+                                              unsigned *mine, unsigned long long *start) {
     if (threadIdx.x < SMALL_BINS)
         mine[threadIdx.x] = 0;
     __syncthreads();
@@ -89,7 +91,7 @@ __device__ __forceinline__ void put_into_bin(const SmallBins &bins, int64_t row,
                 bin = i;
         }
     }
-    const unsigned place = place_in_bin(bin, mine);
+    const unsigned place = position_in_bin(bin, mine);
     __syncthreads();
     if (threadIdx.x < SMALL_BINS && mine[threadIdx.x] > 0) {
         start[threadIdx.x] = atomicAdd(bins.counts + threadIdx.x,
@@ -111,7 +113,7 @@ __device__ __forceinline__ void put_into_bin(const SmallBins &bins, int64_t row,
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_products(Factor left, Factor right, int64_t rows, int32_t lanes, int64_t *products,
                     unsigned long long *totals, SmallBins bins, int64_t *entries) {
-    __shared__ unsigned long long parts[32];
+    __shared__ unsigned long long of_warps[32];
     __shared__ unsigned in_bin[SMALL_BINS];
     __shared__ unsigned long long bin_start[SMALL_BINS];
     const int64_t rows_a_block = blockDim.x / lanes;
@@ -146,8 +148,9 @@ extern "C" __global__ void __launch_bounds__(256)
             return sum;
         };
         const auto merge = [](unsigned long long &sum, int lanes) {
-            for (int step = lanes / 2; step > 0; step /= 2)
-                sum = min(sum + __shfl_xor_sync(ALL, sum, step), MOST);
+            sum = reduce_lanes(sum, lanes, [](unsigned long long a, unsigned long long b) {
+                return min(a + b, MOST);
+            });
         };
         const unsigned long long sum = find_in_row(lanes, begin, end, look, merge);
         if (row < rows && inner == 0) {
@@ -164,13 +167,13 @@ extern "C" __global__ void __launch_bounds__(256)
         }
         if (bins.list != nullptr) {
             const bool owns = row < rows && inner == 0;
-            put_into_bin(bins, row, owns ? static_cast<int64_t>(sum) : 0, in_bin, bin_start);
+            append_to_bin(bins, row, owns ? static_cast<int64_t>(sum) : 0, in_bin, bin_start);
         }
     }
     if (entries != nullptr && first_item() == 0)
         entries[rows] = 0;
-    block_sums(low, parts, low);
-    block_sums(high, parts, high);
+    block_sums(low, of_warps, low);
+    block_sums(high, of_warps, high);
     if (threadIdx.x == 0) {
         if (low > 0)
             atomicAdd(totals, low);
@@ -180,19 +183,19 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // Computes lows[i] and spans[i]: the columns of row i of the product are in [low, low + span), for
-// rows that have at least `least` products and are in no slide (`slides` may be NULL); for others,
-// spans[i] = 0. Columns of `right` ascend. `lanes` threads per row, as above. If gridDim.y > 1,
-// lows must be large and spans −1 before, and spans[i] becomes the last column.
+// rows that have at least `least` products and are in no shifted run (`shifted_runs` may be NULL);
+// for others, spans[i] = 0. Columns of `right` ascend. `lanes` threads per row, as above. If
+// gridDim.y > 1, lows must be large and spans −1 before, and spans[i] becomes the last column.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_extents(Factor left, Factor right, int64_t rows, int32_t lanes, const int64_t *products,
-                   int64_t least, const uint8_t *slides, int64_t *lows, int64_t *spans) {
+                   int64_t least, const uint8_t *shifted_runs, int64_t *lows, int64_t *spans) {
     const int64_t rows_a_block = blockDim.x / lanes;
     const int inner = threadIdx.x % lanes;
     for (int64_t first = blockIdx.x * rows_a_block; first < rows;
          first += gridDim.x * rows_a_block) {
         const int64_t row = first + threadIdx.x / lanes;
-        const bool wanted =
-            row < rows && products[row] >= least && (slides == nullptr || slides[row] == 1);
+        const bool wanted = row < rows && products[row] >= least &&
+                            (shifted_runs == nullptr || shifted_runs[row] == 1);
         int64_t begin = wanted ? left.start(row) : 0;
         int64_t end = wanted ? left.start(row + 1) : 0;
         take_slice(begin, end);
@@ -221,8 +224,8 @@ extern "C" __global__ void __launch_bounds__(256)
         };
         const auto merge = [](Extent &found, int lanes) {
             for (int step = lanes / 2; step > 0; step /= 2) {
-                found.low = min(found.low, __shfl_xor_sync(ALL, found.low, step));
-                found.high = max(found.high, __shfl_xor_sync(ALL, found.high, step));
+                found.low = min(found.low, __shfl_xor_sync(ALL_LANES, found.low, step));
+                found.high = max(found.high, __shfl_xor_sync(ALL_LANES, found.high, step));
             }
         };
         const auto [low, high] = find_in_row(lanes, begin, end, look, merge);
@@ -283,9 +286,11 @@ namespace {
 //   `alone_work` products, go to the first of `groups` bins whose limit holds them. The limit is
 //   for their range of columns in the symbolic phase (`value` = 0), and for their bytes of shared
 //   memory if the entries, of `value` bytes, are known. Only the first row of a group is listed.
-// - SHIFTED_PATTERN: in the symbolic phase, the first row of a slide goes by the rules below and
-//   stands for all its rows. If entries are known, the first row goes to the first of `slides` bins
-//   whose limit holds the entries of one row; if none does, each row goes by the rules below.
+// - SHIFTED_PATTERN: in the symbolic phase, the first row of a shifted run goes by the rules below
+// and
+//   stands for all its rows. If entries are known, the first row goes to the first of
+//   `shifted_runs` bins whose limit holds the entries of one row; if none does, each row goes by
+//   the rules below.
 // - SCALED_ROW: rows of `left` with one entry are in none of these bins; if entries are known, they
 //   go to the last two bins, long ones to the last.
 // - Of the rest, rows of up to `few` products go by size to the first of `count` bins of TABLE
@@ -302,8 +307,8 @@ struct Bins {
     int64_t groups;
     int64_t value;
     int64_t tiny;
-    int64_t slide_limits[5];
-    int64_t slides;
+    int64_t shifted_run_limits[5];
+    int64_t shifted_runs;
     int64_t block_limits[2];
     int64_t blocks;
 };
@@ -313,17 +318,17 @@ struct Bins {
 // (src/select/spgemm/row_structures.rs has the same constant.)
 constexpr int64_t ALONE_SHARE = 4096;
 
-// Properties of rows besides their products. `spans` may be NULL; so may `groups` and `slides`, if
-// each row is by itself. `left` holds the offsets of the left factor if rows with one entry are
-// handled apart. A warp takes a row by itself if it has up to `alone_work` products or, if `totals`
-// is not NULL, up to its share of the total there. (`RowStatistics` in
+// Properties of rows besides their products. `spans` may be NULL; so may `groups` and
+// `shifted_runs`, if each row is by itself. `left` holds the offsets of the left factor if rows
+// with one entry are handled apart. A warp takes a row by itself if it has up to `alone_work`
+// products or, if `totals` is not NULL, up to its share of the total there. (`RowStatistics` in
 // src/backend/cuda/spgemm/bins.rs.)
 struct RowStatistics {
     const int64_t *products;
     const int64_t *lows;
     const int64_t *spans;
     const uint8_t *groups;
-    const uint8_t *slides;
+    const uint8_t *shifted_runs;
     int64_t group_work;
     int64_t alone_work;
     const unsigned long long *totals;
@@ -354,11 +359,11 @@ struct RowStatistics {
     __device__ __forceinline__ bool is_scaled_row(int64_t row) const { return factors(row) == 1; }
 
     __device__ __forceinline__ bool has_shifted_pattern(int64_t row) const {
-        return slides != nullptr && slides[row] != 1;
+        return shifted_runs != nullptr && shifted_runs[row] != 1;
     }
 };
 
-// Same constants as in kernels/spgemm/group.cu and wide.cu.
+// Same constants as in kernels/spgemm/same_pattern.cu and dense_windows.cu.
 constexpr int GROUP_ROWS = 3;
 constexpr int64_t GROUP_SPAN = 65536, DENSE_WINDOW = 1024;
 // Largest number of columns in a group's range for each product of its rows: a word of the bitmap,
@@ -377,7 +382,7 @@ constexpr int64_t BLOCK_WORK = 4;
 // that search a window find nothing.
 constexpr int64_t DENSE_ALWAYS = 16, DENSE_RANGE = 4;
 // Number of entries of a row with one factor up to which a warp takes 32 such rows, as in
-// kernels/spgemm/single.cu.
+// kernels/spgemm/scaled_row.cu.
 constexpr int64_t SCALED_SHORT = 64;
 
 // Returns the number of windows of a wide row, 0 for other rows.
@@ -397,7 +402,7 @@ __device__ __forceinline__ int64_t dense_windows(const RowStatistics &statistics
 }
 
 // Returns the bin of a row, or −1 if the row has no products, if the first row of its group or
-// slide stands for it, or if its number of entries is known without counting.
+// shifted run stands for it, or if its number of entries is known without counting.
 __device__ __forceinline__ int bin_of(const Bins &bins, const RowStatistics &statistics,
                                       const int64_t *offsets, int64_t row, int64_t windows) {
     const int64_t work = statistics.products[row];
@@ -410,17 +415,17 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const RowStatistics &sta
     if (windows > 0)
         return DENSE_WINDOWS;
     const int64_t entries = offsets != nullptr ? offsets[row + 1] - offsets[row] : work;
-    const bool slides = statistics.has_shifted_pattern(row);
-    if (slides && offsets == nullptr && statistics.slides[row] == 0)
+    const bool shifted_runs = statistics.has_shifted_pattern(row);
+    if (shifted_runs && offsets == nullptr && statistics.shifted_runs[row] == 0)
         return -1;
-    if (slides && offsets != nullptr) {
+    if (shifted_runs && offsets != nullptr) {
 #pragma unroll
         for (int bin = 0; bin < 5; ++bin) {
-            if (bin < bins.slides && entries <= bins.slide_limits[bin])
-                return statistics.slides[row] != 0 ? SHIFTED_PATTERN + bin : -1;
+            if (bin < bins.shifted_runs && entries <= bins.shifted_run_limits[bin])
+                return statistics.shifted_runs[row] != 0 ? SHIFTED_PATTERN + bin : -1;
         }
     }
-    const int64_t span = statistics.spans != nullptr && !slides ? statistics.spans[row] : 0;
+    const int64_t span = statistics.spans != nullptr && !shifted_runs ? statistics.spans[row] : 0;
     if (span > 0 && span <= GROUP_SPAN && work <= statistics.group_work) {
         int64_t first = row;
         int rows = 1;
@@ -476,7 +481,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const RowStatistics statistics = given.shared_out();
     // 32 bits, for which shared memory has native atomics.
     __shared__ unsigned mine[ROW_BINS];
-    __shared__ unsigned long long parts[32];
+    __shared__ unsigned long long of_warps[32];
     if (threadIdx.x < ROW_BINS)
         mine[threadIdx.x] = 0;
     __syncthreads();
@@ -489,7 +494,7 @@ extern "C" __global__ void __launch_bounds__(256)
         windows += own * statistics.cut.parts(statistics.factors(row));
     }
     unsigned long long all;
-    block_sums(windows, parts, all);
+    block_sums(windows, of_warps, all);
     if (threadIdx.x < ROW_BINS && mine[threadIdx.x] > 0) {
         atomicAdd(counts + threadIdx.x, static_cast<unsigned long long>(mine[threadIdx.x]));
     }
@@ -508,7 +513,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const RowStatistics statistics = given.shared_out();
     __shared__ unsigned mine[ROW_BINS];
     __shared__ unsigned long long start[ROW_BINS];
-    __shared__ unsigned long long parts[32];
+    __shared__ unsigned long long of_warps[32];
     unsigned long long windows = 0;
     for (int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x; first < rows;
          first += grid_stride()) {
@@ -520,7 +525,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const int bin = row < rows ? bin_of(bins, statistics, offsets, row, own) : -1;
         if (own > 0)
             windows += own * statistics.cut.parts(statistics.factors(row));
-        const unsigned place = place_in_bin(bin, mine);
+        const unsigned place = position_in_bin(bin, mine);
         __syncthreads();
         if (threadIdx.x < ROW_BINS && mine[threadIdx.x] > 0) {
             const unsigned long long here = mine[threadIdx.x];
@@ -540,7 +545,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     if (stride > 0) {
         unsigned long long all;
-        block_sums(windows, parts, all);
+        block_sums(windows, of_warps, all);
         if (threadIdx.x == 0 && all > 0)
             atomicAdd(counts + ROW_BINS, all);
     }
@@ -560,7 +565,7 @@ extern "C" __global__ void __launch_bounds__(256)
                          int64_t base) {
     let_next_begin();
     for (int64_t i = first_item(); i < count; i += grid_stride())
-        put_int(out, i, from[i] + base, wide);
+        store_int(out, i, from[i] + base, wide);
     end_after_previous();
 }
 
@@ -571,11 +576,11 @@ extern "C" __global__ void __launch_bounds__(256)
         atomicAdd(counts + columns[i], 1ull);
 }
 
-// places[c] += starts[c + 1] − starts[c]
+// next[c] += starts[c + 1] − starts[c]
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_advance(const int64_t *starts, int64_t cols, int64_t *places) {
+    spgemm_advance(const int64_t *starts, int64_t cols, int64_t *next) {
     for (int64_t c = first_item(); c < cols; c += grid_stride())
-        places[c] += starts[c + 1] - starts[c];
+        next[c] += starts[c + 1] - starts[c];
 }
 
 // The following kernels convert C to columns (CSC) from rows in the plan's memory: a stable sort of
@@ -586,8 +591,8 @@ extern "C" __global__ void __launch_bounds__(256)
     spgemm_sort_input(Ints columns, int64_t count, void *keys, int64_t wide_keys, void *positions,
                       int64_t wide_positions) {
     for (int64_t i = first_item(); i < count; i += grid_stride()) {
-        put_int(keys, i, columns[i], wide_keys);
-        put_int(positions, i, i, wide_positions);
+        store_int(keys, i, columns[i], wide_keys);
+        store_int(positions, i, i, wide_positions);
     }
 }
 
@@ -606,31 +611,26 @@ namespace {
 __device__ __forceinline__ void move_entry(int64_t from, int64_t to, int64_t row,
                                            const uint32_t *values, int32_t words, void *out_rows,
                                            int64_t wide, int64_t base, uint32_t *out_values) {
-    put_int(out_rows, to, row + base, wide);
+    store_int(out_rows, to, row + base, wide);
     for (int word = 0; word < words; ++word)
         out_values[to * words + word] = values[from * words + word];
-}
-
-// Returns the last row that starts at or before the position.
-__device__ __forceinline__ int64_t row_of(const int64_t *offsets, int64_t rows, int64_t position) {
-    return last_where(0, rows, [&](int64_t row) { return offsets[row] <= position; });
 }
 
 } // namespace
 
 // Appends a batch of rows of C to its columns. Entry i of the sorted batch, in column keys[i], is
 // entry from[i] of those rows. starts[c] is the number of the batch's entries in columns before c,
-// and places[c] is the position at which C's column c continues. In `offsets`, the batch's entries
+// and next[c] is the position at which C's column c continues. In `offsets`, the batch's entries
 // are numbered from `before` on; rows are numbered from 0.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_transpose_part(const uint32_t *from, Ints keys, int64_t count, const int64_t *starts,
-                          const int64_t *places, const int64_t *offsets, int64_t rows,
-                          int64_t before, const uint32_t *values, int32_t words, void *out_rows,
-                          int64_t wide, int64_t base, uint32_t *out_values) {
+                          const int64_t *next, const int64_t *offsets, int64_t rows, int64_t before,
+                          const uint32_t *values, int32_t words, void *out_rows, int64_t wide,
+                          int64_t base, uint32_t *out_values) {
     for (int64_t i = first_item(); i < count; i += grid_stride()) {
         const int64_t position = from[i], column = keys[i];
-        const int64_t row = row_of(offsets, rows, before + position);
-        const int64_t to = places[column] + (i - starts[column]);
+        const int64_t row = range_of(offsets, rows, before + position);
+        const int64_t to = next[column] + (i - starts[column]);
         move_entry(position, to, row, values, words, out_rows, wide, base, out_values);
     }
 }
@@ -645,7 +645,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const int64_t position = wide_from
                                      ? static_cast<const int64_t *>(from)[i]
                                      : static_cast<int64_t>(static_cast<const uint32_t *>(from)[i]);
-        const int64_t row = row_of(offsets, rows, position);
+        const int64_t row = range_of(offsets, rows, position);
         move_entry(position, i, row, values, words, out_rows, wide, base, out_values);
     }
 }

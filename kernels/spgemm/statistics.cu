@@ -21,8 +21,9 @@ enum Word { RIGHT_TILES, TILES, MOST_TILES, PAIRS, PRODUCTS, MOST_PRODUCTS };
 
 // Calls f(position, columns) for the thread's entries of [begin, end), AT_ONCE at a time; columns
 // beyond the end are −1.
-template <class F>
-__device__ __forceinline__ void for_entries(const Factor &m, int64_t begin, int64_t end, F f) {
+template <class Function>
+__device__ __forceinline__ void for_entries(const Factor &m, int64_t begin, int64_t end,
+                                            Function f) {
     for (int64_t at = begin + threadIdx.x; at < end; at += AT_ONCE * THREADS) {
         int columns[AT_ONCE];
 #pragma unroll
@@ -43,7 +44,7 @@ __device__ __forceinline__ void insert(unsigned *set, int column) { set_bit(set,
 extern "C" __global__ void __launch_bounds__(THREADS)
     spgemm_tile_statistics(Factor m, int64_t rows, uint32_t *counts, unsigned long long *found) {
     __shared__ unsigned set[WORDS];
-    __shared__ unsigned long long parts[32];
+    __shared__ unsigned long long of_warps[32];
     unsigned long long total = 0;
     const int64_t tile_rows = (rows + SIDE - 1) / SIDE;
     for (int64_t i = blockIdx.x; i < tile_rows; i += gridDim.x) {
@@ -59,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                     });
         __syncthreads();
         unsigned long long all;
-        block_sums(static_cast<unsigned long long>(__popc(set[threadIdx.x])), parts, all);
+        block_sums(static_cast<unsigned long long>(__popc(set[threadIdx.x])), of_warps, all);
         if (threadIdx.x == 0)
             counts[i] = static_cast<uint32_t>(all);
         total += all;
@@ -75,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     spgemm_pair_statistics(Factor left, Factor right, int64_t rows, const uint32_t *right_tiles,
                            unsigned long long *found) {
     __shared__ unsigned set[WORDS];
-    __shared__ unsigned long long parts[32];
+    __shared__ unsigned long long of_warps[32];
     __shared__ int64_t starts[SIDE + 1];
     __shared__ unsigned products[SIDE];
     unsigned long long tiles = 0, most_tiles = 0, pairs = 0;
@@ -124,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (unsigned rest = set[threadIdx.x]; rest != 0; rest &= rest - 1)
             here += (1ull << 32) + right_tiles[32 * threadIdx.x + __ffs(rest) - 1];
         unsigned long long all;
-        block_sums(here, parts, all);
+        block_sums(here, of_warps, all);
         tiles += all >> 32;
         most_tiles = max(most_tiles, all >> 32);
         pairs += all & 0xffffffffull;

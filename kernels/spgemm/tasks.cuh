@@ -1,4 +1,4 @@
-// Windows of the columns of wide rows of C, one task for a warp each (spgemm/wide.cu,
+// Windows of the columns of wide rows of C, one task for a warp each (spgemm/dense_windows.cu,
 // spgemm/dense.cu).
 #pragma once
 

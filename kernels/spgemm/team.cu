@@ -33,13 +33,13 @@ template <class J>
 __device__ __forceinline__ void count_rows(int lanes, int64_t threads, int part, const Factor &left,
                                            const Factor &right, const Listed &list, int size,
                                            int64_t *counts) {
-    using K = Key<J>;
+    using KeyType = Key<J>;
     extern __shared__ __align__(16) unsigned char memory[];
     const int64_t count = list.size();
     while (lanes < 32 && 2 * lanes * count <= threads)
         lanes *= 2;
     const Team team{lanes, part};
-    K *table = reinterpret_cast<K *>(memory) + team.in_block() * size;
+    KeyType *table = reinterpret_cast<KeyType *>(memory) + team.in_block() * size;
     const int64_t teams = blockDim.x / team.lanes;
     for (int64_t first = blockIdx.x * teams; first < count; first += gridDim.x * teams) {
         int64_t row, begin, end;
@@ -52,88 +52,88 @@ __device__ __forceinline__ void count_rows(int lanes, int64_t threads, int part,
             [](bool, int64_t) { return 0; },
             [&](bool active, J column, int, int, int, int) {
                 if (active)
-                    insert(table, size, static_cast<K>(column), added);
+                    insert(table, size, static_cast<KeyType>(column), added);
             });
         __syncwarp();
         for (int step = team.lanes / 2; step > 0; step /= 2)
-            added += __shfl_xor_sync(ALL, added, step);
+            added += __shfl_xor_sync(ALL_LANES, added, step);
         if (mine && team.inner() == 0)
             counts[row] = added;
     }
 }
 
 // Writes a row of `entries` whose slots are in `list`, sorted by column if C is sorted.
-template <int LANES, int E, class T, class J>
+template <int LANES, int KEYS, class T, class J>
 __device__ __forceinline__ void write_row(Key<J> *table, const T *sums, const uint16_t *list,
                                           int entries, int64_t place, const Scale<T> &alpha,
                                           const Output &out) {
-    using K = Key<J>;
-    constexpr int SIZE = 2 * LANES * E;
+    using KeyType = Key<J>;
+    constexpr int SIZE = 2 * LANES * KEYS;
     const int inner = threadIdx.x & (LANES - 1);
     T *values = static_cast<T *>(out.values) + place;
-    K keys[E];
-    unsigned slots[E];
-    K low = empty<K>(), high = 0;
+    KeyType keys[KEYS];
+    unsigned slots[KEYS];
+    KeyType low = empty<KeyType>(), high = 0;
 #pragma unroll
-    for (int e = 0; e < E; ++e) {
+    for (int e = 0; e < KEYS; ++e) {
         const int i = e * LANES + inner;
         slots[e] = i < entries ? list[i] : 0;
-        keys[e] = i < entries ? table[slots[e]] : empty<K>();
+        keys[e] = i < entries ? table[slots[e]] : empty<KeyType>();
         low = min(low, keys[e]);
         high = i < entries ? max(high, keys[e]) : high;
     }
     for (int step = LANES / 2; step > 0; step /= 2) {
-        low = min(low, __shfl_xor_sync(ALL, low, step));
-        high = max(high, __shfl_xor_sync(ALL, high, step));
+        low = min(low, __shfl_xor_sync(ALL_LANES, low, step));
+        high = max(high, __shfl_xor_sync(ALL_LANES, high, step));
     }
     // Column and slot are packed in one word if all teams of the warp can do so; then no column
     // needs to be looked up again. All ones stands for no entry.
     const bool packs = entries == 0 || high - low < empty<unsigned>() / SIZE - 1;
-    const auto put = [&](int i, K key, int slot) {
+    const auto write = [&](int i, KeyType key, int slot) {
         if (i >= entries)
             return;
         values[i] = alpha.of(sums[slot]);
-        out.put_new_column(place + i, static_cast<J>(key));
+        out.store_new_column(place + i, static_cast<J>(key));
     };
-    if (__all_sync(ALL, packs)) {
-        unsigned words[E];
+    if (__all_sync(ALL_LANES, packs)) {
+        unsigned words[KEYS];
 #pragma unroll
-        for (int e = 0; e < E; ++e) {
+        for (int e = 0; e < KEYS; ++e) {
             words[e] = e * LANES + inner < entries
                            ? static_cast<unsigned>(keys[e] - low) * SIZE + slots[e]
-                           : ALL;
+                           : ALL_LANES;
         }
         if (!out.known && out.sorted)
             sort<LANES>(words);
 #pragma unroll
-        for (int e = 0; e < E; ++e)
-            put(e * LANES + inner, low + words[e] / SIZE, words[e] % SIZE);
+        for (int e = 0; e < KEYS; ++e)
+            write(e * LANES + inner, low + words[e] / SIZE, words[e] % SIZE);
         return;
     }
     if (!out.known && out.sorted)
         sort<LANES>(keys);
     int added = 0;
 #pragma unroll
-    for (int e = 0; e < E; ++e) {
+    for (int e = 0; e < KEYS; ++e) {
         const int i = e * LANES + inner;
-        put(i, keys[e], i < entries ? insert(table, SIZE, keys[e], added) : 0);
+        write(i, keys[e], i < entries ? insert(table, SIZE, keys[e], added) : 0);
     }
 }
 
-// Computes columns and values of a row with up to LANES · E entries. Shared memory per team: twice
-// as many sums and keys, and as many 16-bit numbers.
-template <int LANES, int E, class A, class B, class T, class J>
+// Computes columns and values of a row with up to LANES · KEYS entries. Shared memory per team:
+// twice as many sums and keys, and as many 16-bit numbers.
+template <int LANES, int KEYS, class A, class B, class T, class J>
 __device__ __forceinline__ void multiply_row(int part, const Factor &left, const Factor &right,
                                              const A *left_values, const B *right_values,
                                              const Scalar<T> &scale, const uint32_t *rows,
                                              int64_t count, const Output &out) {
-    using K = Key<J>;
+    using KeyType = Key<J>;
     extern __shared__ __align__(16) unsigned char memory[];
-    constexpr int MOST = LANES * E, SIZE = 2 * MOST;
-    constexpr int BYTES = SIZE * (sizeof(T) + sizeof(K)) + MOST * sizeof(uint16_t);
+    constexpr int MOST = LANES * KEYS, SIZE = 2 * MOST;
+    constexpr int BYTES = SIZE * (sizeof(T) + sizeof(KeyType)) + MOST * sizeof(uint16_t);
     const Team team{LANES, min(part, LANES)};
     T *sums = reinterpret_cast<T *>(memory + team.in_block() * BYTES);
-    K *table = reinterpret_cast<K *>(sums + SIZE);
+    KeyType *table = reinterpret_cast<KeyType *>(sums + SIZE);
     uint16_t *list = reinterpret_cast<uint16_t *>(table + SIZE);
     int64_t row, begin, end;
     const int64_t first = static_cast<int64_t>(blockIdx.x) * (blockDim.x / LANES);
@@ -151,8 +151,8 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
         const J *kept = static_cast<const J *>(out.kept);
         for (int i = team.inner(); i < entries; i += LANES) {
             int added = 0;
-            list[i] =
-                static_cast<uint16_t>(insert(table, SIZE, static_cast<K>(kept[place + i]), added));
+            list[i] = static_cast<uint16_t>(
+                insert(table, SIZE, static_cast<KeyType>(kept[place + i]), added));
         }
         __syncwarp();
     }
@@ -169,19 +169,20 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
                 const T product = times(factor, value);
                 int slot = 0, added = 0;
                 if (active)
-                    slot = insert(table, SIZE, static_cast<K>(column), added);
+                    slot = insert(table, SIZE, static_cast<KeyType>(column), added);
                 if (!out.known) {
                     bool lists = added != 0;
-                    unsigned fresh = __ballot_sync(ALL, lists);
+                    unsigned fresh = __ballot_sync(ALL_LANES, lists);
                     if (!out.sorted) {
                         // The order of the list is that of C: of several lanes with the same new
                         // column, the first one lists it, whichever of them inserted it.
                         const unsigned lanes =
-                            LANES == 32 ? ALL : ((1u << LANES) - 1) << team.first_lane();
-                        const unsigned peers = __match_any_sync(ALL, static_cast<K>(column)) &
-                                               __ballot_sync(ALL, active) & lanes;
+                            LANES == 32 ? ALL_LANES : ((1u << LANES) - 1) << team.first_lane();
+                        const unsigned peers =
+                            __match_any_sync(ALL_LANES, static_cast<KeyType>(column)) &
+                            __ballot_sync(ALL_LANES, active) & lanes;
                         lists = active && (peers & fresh) != 0 && (peers & lanes_before()) == 0;
-                        fresh = __ballot_sync(ALL, lists);
+                        fresh = __ballot_sync(ALL_LANES, lists);
                     }
                     fresh = team.own(fresh);
                     const int at = listed + __popc(fresh & ((1u << team.inner()) - 1));
@@ -199,7 +200,7 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
     __syncwarp();
     // `listed` is less only if the pattern changed after analysis.
     const int written = out.known ? entries : min(entries, listed);
-    write_row<LANES, E, T, J>(table, sums, list, written, place, alpha, out);
+    write_row<LANES, KEYS, T, J>(table, sums, list, written, place, alpha, out);
 }
 
 } // namespace

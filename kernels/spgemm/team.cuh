@@ -17,7 +17,7 @@ struct Team {
     __device__ __forceinline__ int parts() const { return lanes / part; }
     // Bits of a ballot that belong to the team's lanes, shifted to bit 0.
     __device__ __forceinline__ unsigned own(unsigned ballot) const {
-        return (ballot >> first_lane()) & (lanes == 32 ? ALL : (1u << lanes) - 1);
+        return (ballot >> first_lane()) & (lanes == 32 ? ALL_LANES : (1u << lanes) - 1);
     }
 };
 
@@ -66,13 +66,13 @@ template <class J, class Value, class ValueOf> struct Rows {
     }
 
     // Each part takes one row at a time. The order of products does not matter.
-    template <class F> __device__ __forceinline__ void by_parts_unordered(F f) const {
+    template <class Function> __device__ __forceinline__ void by_parts_unordered(Function f) const {
         const int parts = team.parts(), number = team.inner() / team.part;
         for (int first = 0; first < held; first += parts) {
             const int owner = team.first_lane() + first + number;
-            const int64_t from = __shfl_sync(ALL, start, owner);
-            const unsigned all = __shfl_sync(ALL, length, owner);
-            const unsigned longest = __reduce_max_sync(ALL, all);
+            const int64_t from = __shfl_sync(ALL_LANES, start, owner);
+            const unsigned all = __shfl_sync(ALL_LANES, length, owner);
+            const unsigned longest = __reduce_max_sync(ALL_LANES, all);
             const unsigned width = team.part;
             unsigned i = team.inner() & (width - 1);
             for (unsigned done = 0; done < longest; done += 2 * width, i += 2 * width) {
@@ -86,17 +86,17 @@ template <class J, class Value, class ValueOf> struct Rows {
     }
 
     // Each part takes one row, of up to `part` entries; two are loaded at a time.
-    template <class F> __device__ __forceinline__ void by_parts(F f) const {
+    template <class Function> __device__ __forceinline__ void by_parts(Function f) const {
         const int parts = team.parts(), turn = team.inner() / team.part;
         const int inner = team.inner() & (team.part - 1);
         for (int first = 0; first < held; first += 2 * parts) {
             const bool more = first + parts < held;
             const int owner = team.first_lane() + first + turn;
             const int second = more ? owner + parts : owner;
-            const int64_t from = __shfl_sync(ALL, start, owner) + inner;
-            const int64_t then = __shfl_sync(ALL, start, second) + inner;
-            const bool active = inner < __shfl_sync(ALL, length, owner);
-            const bool again = inner < __shfl_sync(ALL, length, second) && more;
+            const int64_t from = __shfl_sync(ALL_LANES, start, owner) + inner;
+            const int64_t then = __shfl_sync(ALL_LANES, start, second) + inner;
+            const bool active = inner < __shfl_sync(ALL_LANES, length, owner);
+            const bool again = inner < __shfl_sync(ALL_LANES, length, second) && more;
             const J here = column(active, from), column_then = column(again, then);
             const auto value = value_of(active, from);
             const auto value_then = value_of(again, then);
@@ -110,30 +110,32 @@ template <class J, class Value, class ValueOf> struct Rows {
 
     // One product per lane, from whichever row; products of one row share a turn. Two are loaded
     // at a time.
-    template <bool ORDERED, class F> __device__ __forceinline__ void by_products(F f) const {
+    template <bool ORDERED, class Function>
+    __device__ __forceinline__ void by_products(Function f) const {
         int sum = static_cast<int>(length);
         for (int step = 1; step < team.lanes; step *= 2) {
-            const int other = __shfl_up_sync(ALL, sum, step, team.lanes);
+            const int other = __shfl_up_sync(ALL_LANES, sum, step, team.lanes);
             if (team.inner() >= step)
                 sum += other;
         }
-        const int total = __shfl_sync(ALL, sum, team.lanes - 1, team.lanes);
-        const int longest = static_cast<int>(__reduce_max_sync(ALL, static_cast<unsigned>(total)));
+        const int total = __shfl_sync(ALL_LANES, sum, team.lanes - 1, team.lanes);
+        const int longest =
+            static_cast<int>(__reduce_max_sync(ALL_LANES, static_cast<unsigned>(total)));
         const int64_t shifted = start - (sum - static_cast<int>(length));
         const auto take = [&](int product, int &owner) {
             owner = 0;
             for (int step = team.lanes / 2; step > 0; step /= 2) {
-                if (__shfl_sync(ALL, sum, owner + step - 1, team.lanes) <= product)
+                if (__shfl_sync(ALL_LANES, sum, owner + step - 1, team.lanes) <= product)
                     owner += step;
             }
-            return __shfl_sync(ALL, shifted, owner, team.lanes) + product;
+            return __shfl_sync(ALL_LANES, shifted, owner, team.lanes) + product;
         };
         const auto give = [&](bool active, J column, auto value, int owner) {
             if constexpr (ORDERED) {
                 // Not the part's number here: rows are counted from the first lane's.
-                const int turn = owner - __shfl_sync(ALL, owner, 0, team.lanes);
+                const int turn = owner - __shfl_sync(ALL_LANES, owner, 0, team.lanes);
                 const int turns = 1 + static_cast<int>(__reduce_max_sync(
-                                          ALL, active ? static_cast<unsigned>(turn) : 0u));
+                                          ALL_LANES, active ? static_cast<unsigned>(turn) : 0u));
                 f(active, column, value, from_lane(own, team.first_lane() + owner), turn, turns);
             } else {
                 f(active, column, value, own, 0, 1);
@@ -167,15 +169,15 @@ template <class J, class Value, class ValueOf> struct Rows {
 // Unless ORDERED, `turn`, `turns`, `value` and `factor` are meaningless (only columns are wanted).
 // Rows of up to 4 · part entries are taken by one part each; if the warp has a longer one in hand,
 // every lane takes a product of whichever row.
-template <bool ORDERED, class J, class FactorOf, class ValueOf, class F>
+template <bool ORDERED, class J, class FactorOf, class ValueOf, class Function>
 __device__ __forceinline__ void for_factors(const Team &team, const Factor &left,
                                             const Factor &right, int64_t begin, int64_t end,
-                                            FactorOf factor_of, ValueOf value_of, F f) {
+                                            FactorOf factor_of, ValueOf value_of, Function f) {
     using Value = decltype(factor_of(false, begin));
     const J *columns = static_cast<const J *>(right.indices.data);
     const J base = static_cast<J>(right.base);
     const int most = static_cast<int>(
-        __reduce_max_sync(ALL, static_cast<unsigned>(min(end - begin, int64_t(0x7fffffff)))));
+        __reduce_max_sync(ALL_LANES, static_cast<unsigned>(min(end - begin, int64_t(0x7fffffff)))));
     Factors<FactorOf, Value> next{
         team, left, right, begin, end, factor_of, factor_of(false, begin)};
     next.fetch_column(0);
@@ -188,7 +190,8 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
             next.fetch(done + team.lanes);
         // Whether all rows of `right` in hand, those of the warp's other teams included, are short
         // enough for one part each.
-        const bool together = __reduce_max_sync(ALL, rows.length) <= (ORDERED ? 1 : 4) * team.part;
+        const bool together =
+            __reduce_max_sync(ALL_LANES, rows.length) <= (ORDERED ? 1 : 4) * team.part;
         if (!together) {
             rows.template by_products<ORDERED>(f);
         } else if constexpr (ORDERED) {
@@ -199,28 +202,30 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
     }
 }
 
-template <class K> __device__ __forceinline__ void clear(const Team &team, K *table, int size) {
+template <class KeyType>
+__device__ __forceinline__ void clear(const Team &team, KeyType *table, int size) {
     // Tables begin at multiples of 16 bytes and are at least 16 bytes long.
     uint4 *words = reinterpret_cast<uint4 *>(table);
-    for (int i = team.inner(); i < size * static_cast<int>(sizeof(K)) / 16; i += team.lanes)
-        words[i] = make_uint4(ALL, ALL, ALL, ALL);
+    for (int i = team.inner(); i < size * static_cast<int>(sizeof(KeyType)) / 16; i += team.lanes)
+        words[i] = make_uint4(ALL_LANES, ALL_LANES, ALL_LANES, ALL_LANES);
 }
 
-// Sorts E keys per lane of a team of LANES in ascending order: key e of lane i is number e · LANES
-// + i. Everything is unrolled: a step across lanes is a shuffle and a minimum or maximum.
-template <int LANES, int E, class K> __device__ __forceinline__ void sort(K (&keys)[E]) {
+// Sorts KEYS keys per lane of a team of LANES in ascending order: key e of lane i is number e ·
+// LANES + i. Everything is unrolled: a step across lanes is a shuffle and a minimum or maximum.
+template <int LANES, int KEYS, class KeyType>
+__device__ __forceinline__ void sort(KeyType (&keys)[KEYS]) {
     const int inner = threadIdx.x & (LANES - 1);
 #pragma unroll
-    for (int span = 2; span <= E * LANES; span *= 2) {
+    for (int span = 2; span <= KEYS * LANES; span *= 2) {
 #pragma unroll
-        for (int across = E / 2; across > 0; across /= 2) {
+        for (int across = KEYS / 2; across > 0; across /= 2) {
             if (2 * across * LANES > span)
                 continue;
 #pragma unroll
-            for (int e = 0; e < E; ++e) {
+            for (int e = 0; e < KEYS; ++e) {
                 if (e & across)
                     continue;
-                const K a = keys[e], b = keys[e + across];
+                const KeyType a = keys[e], b = keys[e + across];
                 const bool ascends = (e * LANES & span) == 0;
                 keys[e] = ascends ? min(a, b) : max(a, b);
                 keys[e + across] = ascends ? max(a, b) : min(a, b);
@@ -232,8 +237,8 @@ template <int LANES, int E, class K> __device__ __forceinline__ void sort(K (&ke
                 continue;
             const bool low = (inner & step) == 0, ascends = (inner & span) == 0;
 #pragma unroll
-            for (int e = 0; e < E; ++e) {
-                const K other = __shfl_xor_sync(ALL, keys[e], step);
+            for (int e = 0; e < KEYS; ++e) {
+                const KeyType other = __shfl_xor_sync(ALL_LANES, keys[e], step);
                 // In spans of less than the team's lanes, the direction depends only on the lane.
                 const bool least = span < LANES ? low == ascends : low == ((e * LANES & span) == 0);
                 keys[e] = least ? min(keys[e], other) : max(keys[e], other);

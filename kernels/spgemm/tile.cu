@@ -14,7 +14,7 @@ using namespace tarsia::tile;
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_tile_products(spgemm::Factor left, spgemm::Factor right, int64_t count,
                          unsigned long long *totals) {
-    __shared__ unsigned long long parts[32];
+    __shared__ unsigned long long of_warps[32];
     unsigned long long low = 0, high = 0;
     for (int64_t at = first_item(); at < count; at += grid_stride()) {
         const int64_t k = left.column(at);
@@ -22,8 +22,8 @@ extern "C" __global__ void __launch_bounds__(256)
         low += length & 0xffffffffu;
         high += length >> 32;
     }
-    spgemm::block_sums(low, parts, low);
-    spgemm::block_sums(high, parts, high);
+    spgemm::block_sums(low, of_warps, low);
+    spgemm::block_sums(high, of_warps, high);
     if (threadIdx.x == 0) {
         if (low > 0)
             atomicAdd(totals, low);
@@ -44,7 +44,7 @@ struct Span {
 
 __device__ __forceinline__ Span span_of(const int64_t *a_rows, const uint32_t *a_columns,
                                         const int64_t *b_rows, const uint32_t *b_columns,
-                                        int64_t *parts) {
+                                        int64_t *of_warps) {
     Span span{a_rows[blockIdx.x], a_rows[blockIdx.x + 1], INT64_MAX, -1};
     for (int64_t at = span.begin + threadIdx.x; at < span.end; at += blockDim.x) {
         const int64_t begin = b_rows[a_columns[at]], end = b_rows[a_columns[at] + 1];
@@ -53,7 +53,7 @@ __device__ __forceinline__ Span span_of(const int64_t *a_rows, const uint32_t *a
             span.last = max(span.last, int64_t(b_columns[end - 1]));
         }
     }
-    block_extent(span.low, span.last, parts);
+    block_extent(span.low, span.last, of_warps);
     return span;
 }
 
@@ -80,9 +80,9 @@ __device__ __forceinline__ void collect(const Span &span, const uint32_t *a_colu
 extern "C" __global__ void __launch_bounds__(BLOCK)
     spgemm_tile_count(const int64_t *a_rows, const uint32_t *a_columns, const int64_t *b_rows,
                       const uint32_t *b_columns, int32_t lanes, int32_t bits, int64_t *counts) {
-    __shared__ int64_t parts[32];
-    const Span span = span_of(a_rows, a_columns, b_rows, b_columns, parts);
-    count_columns(span.low, span.last, bits, parts, counts,
+    __shared__ int64_t of_warps[32];
+    const Span span = span_of(a_rows, a_columns, b_rows, b_columns, of_warps);
+    count_columns(span.low, span.last, bits, of_warps, counts,
                   [&](int64_t low, int64_t width, const Set &set) {
                       collect(span, a_columns, b_rows, b_columns, lanes, low, width, set);
                   });
@@ -95,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                      uint32_t *c_columns, uint32_t *tile_rows) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int64_t wide_parts[32];
-    __shared__ int parts[32];
+    __shared__ int of_warps[32];
     const Set set{reinterpret_cast<unsigned long long *>(memory),
                   reinterpret_cast<unsigned *>(memory + bits / 8)};
     const Span span = span_of(a_rows, a_columns, b_rows, b_columns, wide_parts);
@@ -104,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         const int64_t width = min(int64_t(bits), span.last - low + 1);
         const int used = static_cast<int>((width + 63) / 64);
         collect(span, a_columns, b_rows, b_columns, lanes, low, width, set);
-        const int found = set.number(used, parts);
+        const int found = set.number(used, of_warps);
         set.each(used, [&](int rank, int element) {
             c_columns[tile + rank] = static_cast<uint32_t>(low + element);
             tile_rows[tile + rank] = blockIdx.x;
@@ -183,8 +183,8 @@ struct Pairs {
                 // Tests whether A's tile has an entry in a column that is a used row of B's tile.
                 found = ((a_used[a_tile] >> 16) & b_used[b_tile]) != 0;
             }
-            from = __shfl_sync(ALL, low, 31);
-            matches = __ballot_sync(ALL, found);
+            from = __shfl_sync(ALL_LANES, low, 31);
+            matches = __ballot_sync(ALL_LANES, found);
             if (matches != 0) {
                 first += 32;
                 return true;
@@ -194,11 +194,11 @@ struct Pairs {
     }
 
     // Takes the tiles of the first match and removes it.
-    __device__ __forceinline__ void take(int64_t &a, int64_t &b) {
+    __device__ __forceinline__ void pop(int64_t &a, int64_t &b) {
         const int lane = __ffs(matches) - 1;
         matches &= matches - 1;
-        a = __shfl_sync(ALL, a_tile, lane);
-        b = __shfl_sync(ALL, b_tile, lane);
+        a = __shfl_sync(ALL_LANES, a_tile, lane);
+        b = __shfl_sync(ALL_LANES, b_tile, lane);
     }
 };
 
@@ -219,24 +219,24 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 12)
         // twice.
         while (pairs.matches != 0) {
             int64_t at, bt, other_a, other_b;
-            pairs.take(at, bt);
+            pairs.pop(at, bt);
             other_a = at;
             other_b = bt;
             if (pairs.matches != 0)
-                pairs.take(other_a, other_b);
+                pairs.pop(other_a, other_b);
             at = half ? other_a : at;
             const uint16_t *met = b.masks + (half ? other_b : bt) * SIDE;
             for (unsigned own = a.masks[at * SIDE + row]; own != 0; own &= own - 1)
                 mask |= met[__ffs(own) - 1];
         }
         // A full tile cannot gain entries.
-        if (__all_sync(ALL, (mask | __shfl_xor_sync(ALL, mask, SIDE)) == 0xffff))
+        if (__all_sync(ALL_LANES, (mask | __shfl_xor_sync(ALL_LANES, mask, SIDE)) == 0xffff))
             break;
     }
-    mask |= __shfl_xor_sync(ALL, mask, SIDE);
+    mask |= __shfl_xor_sync(ALL_LANES, mask, SIDE);
     if (half == 0)
         masks[tile * SIDE + row] = static_cast<uint16_t>(mask);
-    const unsigned entries = __reduce_add_sync(ALL, half == 0 ? __popc(mask) : 0);
+    const unsigned entries = __reduce_add_sync(ALL_LANES, half == 0 ? __popc(mask) : 0);
     if (lane_id() == 0)
         counts[tile] = entries;
 }
@@ -273,12 +273,13 @@ extern "C" __global__ void __launch_bounds__(256)
 
 namespace {
 
-// Destination of C's entries: CSR, at the positions that row_starts and places give, or tiles.
+// Destination of C's entries: CSR, at the positions that row_starts and entries_before give, or
+// tiles.
 struct Output {
     // With tiles: first entry of each tile.
     const int64_t *row_starts;
     // NULL with tiles.
-    const uint32_t *places;
+    const uint32_t *entries_before;
     // With tiles: row and column of each entry in its tile.
     void *columns;
     void *values;
@@ -287,18 +288,18 @@ struct Output {
 
     // Returns the destination of a row's entries in a tile minus their position in the tile.
     __device__ __forceinline__ int64_t shift(int64_t tile, int64_t i, int row, int place) const {
-        if (places == nullptr)
+        if (entries_before == nullptr)
             return row_starts[tile];
-        return row_starts[SIDE * i + row] + places[tile * SIDE + row] - place;
+        return row_starts[SIDE * i + row] + entries_before[tile * SIDE + row] - place;
     }
 
     // Writes the column of an entry in tile column `j`; `where` is row << 4 | column in the tile.
     __device__ __forceinline__ void place(int64_t to, int64_t j, int where) const {
         const int64_t column = SIDE * j + (where & 15) + base;
-        if (places == nullptr) {
+        if (entries_before == nullptr) {
             static_cast<uint8_t *>(columns)[to] = static_cast<uint8_t>(where);
         } else {
-            spgemm::put_int(columns, to, column, wide);
+            spgemm::store_int(columns, to, column, wide);
         }
     }
 };
@@ -306,9 +307,9 @@ struct Output {
 // Stores the values of a tile's entries, which are in `values` one after the other: `index` has row
 // << 4 | column of each, `shift` the destination of each row minus its position in the tile, and
 // scaled(value) is what C gets. Called by a whole warp.
-template <class T, class V, class Scaled>
+template <class T, class Value, class Scaled>
 __device__ __forceinline__ void store_tile(const Output &out, int64_t j, int entries,
-                                           const V *values, const uint8_t *index,
+                                           const Value *values, const uint8_t *index,
                                            const int64_t *shift, Scaled scaled) {
     __syncwarp();
     for (int e = lane_id(); e < entries; e += 32) {
@@ -382,7 +383,7 @@ multiply(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_value
     // Position of the lane's first entry in the tile.
     const int own = __popc(mine);
     const int place = spgemm::warp_sums(own) - own;
-    const int entries = __shfl_sync(ALL, place + own, 31);
+    const int entries = __shfl_sync(ALL_LANES, place + own, 31);
     const T alpha = scale.get();
     T sums[8];
 #pragma unroll
@@ -393,7 +394,7 @@ multiply(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_value
         while (pairs.next()) {
             while (pairs.matches != 0) {
                 int64_t at, bt;
-                pairs.take(at, bt);
+                pairs.pop(at, bt);
                 multiply_pair(a, b, a_values, b_values, at, bt, rows_of[warp], values, sums);
             }
         }
@@ -433,12 +434,12 @@ __device__ __forceinline__ void mma(double (&c)[4], double a0, double a1, double
 
 // For a row of a tile in one word: position of the entry in a column, whether there is one, and its
 // value or 0.
-__device__ __forceinline__ int place_of(unsigned row, int column) {
+__device__ __forceinline__ int slot_of(unsigned row, int column) {
     return static_cast<int>(row >> 16) + __popc(row & ((1u << column) - 1));
 }
 __device__ __forceinline__ bool has(unsigned row, int column) { return row >> column & 1; }
 __device__ __forceinline__ double entry(const double *values, unsigned row, int column) {
-    const double value = values[place_of(row, column)];
+    const double value = values[slot_of(row, column)];
     return has(row, column) ? value : 0.0;
 }
 
@@ -482,7 +483,7 @@ struct MatrixSums {
                 const unsigned mine = s / 2 % 2 ? low : high;
                 if (has(mine, k) && has(row, column)) {
                     double &sum = sums[s / 4][s % 4];
-                    sum = tarsia::fma(left[place_of(mine, k)], right[place_of(row, column)], sum);
+                    sum = tarsia::fma(left[slot_of(mine, k)], right[slot_of(row, column)], sum);
                 }
             }
         }
@@ -530,7 +531,7 @@ multiply_mma(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_v
         while (pairs.next()) {
             while (pairs.matches != 0) {
                 int64_t at, bt;
-                pairs.take(at, bt);
+                pairs.pop(at, bt);
                 const unsigned inner = (a.used[at] >> 16) & b.used[bt];
                 const bool first = lane_id() < SIDE;
                 const int64_t row = (first ? at * SIDE : bt * SIDE - SIDE) + lane_id();
@@ -538,7 +539,7 @@ multiply_mma(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_v
                     row_word(first ? a.masks : b.masks, first ? a.row_ptr : b.row_ptr, row);
                 bool is_wild = load_values(a, a_values, at, left);
                 is_wild |= load_values(b, b_values, bt, right);
-                is_wild = __any_sync(ALL, is_wild);
+                is_wild = __any_sync(ALL_LANES, is_wild);
                 __syncwarp();
                 if (is_wild) {
                     sums.add_stored(left, right, rows);
@@ -555,7 +556,7 @@ multiply_mma(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_v
     const unsigned mask = masks[tile * SIDE + row];
     const int own = lane_id() < SIDE ? __popc(mask) : 0;
     const int sum = spgemm::warp_sums(own);
-    const int entries = __shfl_sync(ALL, sum, 31);
+    const int entries = __shfl_sync(ALL_LANES, sum, 31);
     if (lane_id() < SIDE) {
         rows[row] = mask | static_cast<unsigned>(sum - own) << 16;
         if (mask != 0)
@@ -567,7 +568,7 @@ multiply_mma(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_v
         const int column = sums.column_of(s), at = sums.row_of(s);
         const unsigned mine = rows[at];
         if (has(mine, column)) {
-            const int place = place_of(mine, column);
+            const int place = slot_of(mine, column);
             left[place] = sums.sums[s / 4][s % 4];
             index[place] = static_cast<uint8_t>(at << 4 | column);
         }

@@ -5,7 +5,6 @@
 
 namespace tarsia::tile {
 
-using spgemm::ALL;
 using spgemm::lane_id;
 
 constexpr int SIDE = 16;
@@ -50,13 +49,13 @@ struct Set {
     }
     // Returns the number of elements in `used` words, and fills the ranks. Needs a barrier before
     // it, after the elements are inserted; ends with one.
-    __device__ __forceinline__ int number(int used, int *parts) const {
+    __device__ __forceinline__ int number(int used, int *of_warps) const {
         int count = 0;
         for (int first = 0; first < used; first += blockDim.x) {
             const int i = first + threadIdx.x;
             const int own = i < used ? __popcll(words[i]) : 0;
             int all;
-            const int sum = spgemm::block_sums(own, parts, all);
+            const int sum = spgemm::block_sums(own, of_warps, all);
             if (i < used)
                 ranks[i] = count + sum - own;
             count += all;
@@ -70,7 +69,7 @@ struct Set {
         return static_cast<int>(ranks[at >> 6]) + __popcll(words[at >> 6] & below);
     }
     // Calls f(rank, element) for this thread's elements.
-    template <class F> __device__ __forceinline__ void each(int used, F f) const {
+    template <class Function> __device__ __forceinline__ void each(int used, Function f) const {
         for (int i = threadIdx.x; i < used; i += blockDim.x) {
             int at = static_cast<int>(ranks[i]);
             for (unsigned long long word = words[i]; word != 0; word &= word - 1, ++at)
@@ -79,10 +78,10 @@ struct Set {
     }
 };
 
-// Computes the minimum and the maximum over the block; `parts` is shared memory of 32 elements.
-__device__ __forceinline__ void block_extent(int64_t &least, int64_t &largest, int64_t *parts) {
-    least = spgemm::block_least(least, parts);
-    largest = -spgemm::block_least(-largest, parts);
+// Computes the minimum and the maximum over the block; `of_warps` is shared memory of 32 elements.
+__device__ __forceinline__ void block_extent(int64_t &least, int64_t &largest, int64_t *of_warps) {
+    least = spgemm::block_least(least, of_warps);
+    largest = -spgemm::block_least(-largest, of_warps);
 }
 
 // counts[blockIdx.x] = number of tile columns from `low` to `last`; collect(low, width, set)
@@ -90,7 +89,7 @@ __device__ __forceinline__ void block_extent(int64_t &least, int64_t &largest, i
 // words. Called by all threads of a block.
 template <class Collect>
 __device__ __forceinline__ void count_columns(int64_t low, int64_t last, int32_t bits,
-                                              int64_t *parts, int64_t *counts, Collect collect) {
+                                              int64_t *of_warps, int64_t *counts, Collect collect) {
     extern __shared__ __align__(16) unsigned char memory[];
     const Set set{reinterpret_cast<unsigned long long *>(memory), nullptr};
     int64_t found = 0;
@@ -102,7 +101,7 @@ __device__ __forceinline__ void count_columns(int64_t low, int64_t last, int32_t
         __syncthreads();
     }
     int64_t all;
-    spgemm::block_sums(found, parts, all);
+    spgemm::block_sums(found, of_warps, all);
     if (threadIdx.x == 0)
         counts[blockIdx.x] = all;
 }

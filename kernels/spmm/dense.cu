@@ -2,7 +2,7 @@
 // columns.
 
 #include "ptx/launch.cuh"
-#include "spmm/dense_parts.cuh"
+#include "spmm/dense_terms.cuh"
 
 using namespace tarsia;
 using namespace tarsia::dense;
@@ -20,11 +20,14 @@ using namespace tarsia::dense;
 #define F64_small 32, 32, 16, 5, 16, 16, 4
 #define F64_medium 64, 64, 16, 4, 32, 32, 2
 #define F64_large 128, 64, 16, 3, 64, 32, 2
-#define UNITS(name, T, X, Y, Acc, factors, BM, BN, BK, stages, WM, WN, blocks)                     \
-    extern "C" __global__ void __launch_bounds__((BM / WM) * (BN / WN) * 32, blocks)               \
+#define UNITS(name, T, X, Y, Acc, factors, BLOCK_ROWS, BLOCK_COLUMNS, BLOCK_DEPTH, stages,         \
+              WARP_ROWS, WARP_COLUMNS, blocks)                                                     \
+    extern "C" __global__ void __launch_bounds__(                                                  \
+        (BLOCK_ROWS / WARP_ROWS) * (BLOCK_COLUMNS / WARP_COLUMNS) * 32, blocks)                    \
         name(Operands<T> in, Target<Y> out, Scalar<Acc> alpha) {                                   \
         begin_product();                                                                           \
-        by_matrix_units<T, Y, Acc, Factors::factors, BM, BN, BK, stages, WM, WN>(in, out, alpha);  \
+        by_matrix_units<T, Y, Acc, Factors::factors, BLOCK_ROWS, BLOCK_COLUMNS, BLOCK_DEPTH,       \
+                        stages, WARP_ROWS, WARP_COLUMNS>(in, out, alpha);                          \
     }
 KERNELS(halves, (f16), (spmm_dense_f16_small, small), (spmm_dense_f16_medium, medium),
         (spmm_dense_f16_large, large))
@@ -39,25 +42,28 @@ KERNELS(tf32, (), (spmm_dense_tf32_small, small), (spmm_dense_tf32_medium, mediu
 KERNELS(f64, (), (spmm_dense_f64_small, small), (spmm_dense_f64_medium, medium),
         (spmm_dense_f64_large, large))
 
-#define KERNEL_parts(name, size) KERNEL_OF(PARTS, name, PARTS_##size)
-#define PARTS_small 32, 2
-#define PARTS_medium 64, 2
-#define PARTS_large 128, 1
-#define PARTS(name, columns, blocks)                                                               \
+#define KERNEL_terms(name, size) KERNEL_OF(TERMS, name, TERMS_##size)
+#define TERMS_small 32, 2
+#define TERMS_medium 64, 2
+#define TERMS_large 128, 1
+#define TERMS(name, columns, blocks)                                                               \
     extern "C" __global__ void __launch_bounds__(256, blocks)                                      \
         name(Operands<float> in, Target<float> out, Scalar<float> alpha) {                         \
         begin_product();                                                                           \
-        in_parts<columns>(in, out, alpha);                                                         \
+        in_terms<columns>(in, out, alpha);                                                         \
     }
-KERNELS(parts, (), (spmm_dense_parts_small, small), (spmm_dense_parts_medium, medium),
-        (spmm_dense_parts_large, large))
+KERNELS(terms, (), (spmm_dense_terms_small, small), (spmm_dense_terms_medium, medium),
+        (spmm_dense_terms_large, large))
 
 #define KERNEL_f32(name, size) KERNEL_OF(FMA, name, FMA_##size)
-#define FMA(name, BM, BN, BK, stages, TM, TN, unroll, blocks)                                      \
-    extern "C" __global__ void __launch_bounds__((BM / TM) * (BN / TN), blocks)                    \
+#define FMA(name, BLOCK_ROWS, BLOCK_COLUMNS, BLOCK_DEPTH, stages, THREAD_ROWS, THREAD_COLUMNS,     \
+            unroll, blocks)                                                                        \
+    extern "C" __global__ void __launch_bounds__(                                                  \
+        (BLOCK_ROWS / THREAD_ROWS) * (BLOCK_COLUMNS / THREAD_COLUMNS), blocks)                     \
         name(Operands<float> in, Target<float> out, Scalar<float> alpha) {                         \
         begin_product();                                                                           \
-        by_fma<BM, BN, BK, stages, TM, TN, unroll>(in, out, alpha);                                \
+        by_fma<BLOCK_ROWS, BLOCK_COLUMNS, BLOCK_DEPTH, stages, THREAD_ROWS, THREAD_COLUMNS,        \
+               unroll>(in, out, alpha);                                                            \
     }
 #define FMA_small 32, 32, 32, 4, 4, 4, 2, 6
 #define FMA_medium 64, 64, 16, 4, 8, 4, 2, 4

@@ -93,26 +93,26 @@ __device__ __forceinline__ Acc stored_product(const Entries &a, const Right<X> &
 }
 
 // Start of a thread; its lines are `lines` apart and its packs `step` elements.
-template <int V> struct Walk {
+template <int ELEMENTS> struct Walk {
     int64_t line, first, lines, step;
 
     __device__ Walk(const Shape &shape) {
         const int x = threadIdx.x & ((1 << shape.across) - 1), y = threadIdx.x >> shape.across;
         lines = 256 >> shape.across;
         line = int64_t(blockIdx.x) * (shape.deep * lines) + y;
-        first = ((int64_t(blockIdx.y) << shape.across) + x) * V;
-        step = (int64_t(gridDim.y) << shape.across) * V;
+        first = ((int64_t(blockIdx.y) << shape.across) + x) * ELEMENTS;
+        step = (int64_t(gridDim.y) << shape.across) * ELEMENTS;
     }
 };
 
 template <class Y>
 __device__ __forceinline__ bool has_special(const Y *line, int64_t first, const Shape &shape) {
-    constexpr int V = 16 / sizeof(Y);
-    if (shape.wide && first + V <= shape.inner)
+    constexpr int ELEMENTS = 16 / sizeof(Y);
+    if (shape.wide && first + ELEMENTS <= shape.inner)
         return has_special<Y>(*reinterpret_cast<const uint4 *>(line + first));
     bool found = false;
 #pragma unroll 1
-    for (int64_t i = first; i < first + V && i < shape.inner; ++i)
+    for (int64_t i = first; i < first + ELEMENTS && i < shape.inner; ++i)
         found |= !is_finite(line[i]);
     return found;
 }
@@ -121,13 +121,14 @@ __device__ __forceinline__ bool has_special(const Y *line, int64_t first, const 
 template <class A, class X, class Y, class Acc>
 __device__ __forceinline__ void repair_line(const Entries &a, const Right<X> &b, Y *c, int64_t line,
                                             const Shape &shape, Acc alpha) {
-    constexpr int V = 16 / sizeof(Y);
+    constexpr int ELEMENTS = 16 / sizeof(Y);
     Y *at = c + line * shape.ldc;
-    for (int64_t first = threadIdx.x * V; first < shape.inner; first += blockDim.x * V) {
+    for (int64_t first = threadIdx.x * ELEMENTS; first < shape.inner;
+         first += blockDim.x * ELEMENTS) {
         if (!has_special(at, first, shape))
             continue;
 #pragma unroll 1
-        for (int64_t i = first; i < first + V && i < shape.inner; ++i) {
+        for (int64_t i = first; i < first + ELEMENTS && i < shape.inner; ++i) {
             if (is_finite(at[i]))
                 continue;
             const int64_t row = shape.rows_are_outer ? line : i;
@@ -146,26 +147,26 @@ template <class A, class X, class Y, class Acc>
 __device__ __forceinline__ void repair(const Entries &a, const Right<X> &b, Y *c,
                                        const Shape &shape, const Scalar<Acc> &alpha,
                                        const uint32_t *all) {
-    constexpr int V = 16 / sizeof(Y);
+    constexpr int ELEMENTS = 16 / sizeof(Y);
     wait_for_previous();
     bool special = all && *all;
     // The code must be fetched from memory if other kernels ran in between, so the usual path is
     // short and contiguous.
-    if (shape.rows_are_outer && shape.wide && shape.inner % V == 0) {
-        constexpr int kAtOnce = 2;
+    if (shape.rows_are_outer && shape.wide && shape.inner % ELEMENTS == 0) {
+        constexpr int AT_ONCE = 2;
         // Takes the last of the block's rows, which is probably still in L2.
         const int64_t line = shape.outer - 1 - (shape.outer - 1 - blockIdx.x) % gridDim.x;
         const uint4 *row = reinterpret_cast<const uint4 *>(c + line * shape.ldc);
-        const int64_t packs = shape.inner / V;
+        const int64_t packs = shape.inner / ELEMENTS;
 #pragma unroll 1
-        for (int64_t first = threadIdx.x; first < packs; first += kAtOnce * 256) {
-            uint4 words[kAtOnce] = {};
+        for (int64_t first = threadIdx.x; first < packs; first += AT_ONCE * 256) {
+            uint4 words[AT_ONCE] = {};
 #pragma unroll
-            for (int u = 0; u < kAtOnce; ++u)
+            for (int u = 0; u < AT_ONCE; ++u)
                 if (first + u * 256 < packs)
                     words[u] = __ldcg(row + first + u * 256);
 #pragma unroll
-            for (int u = 0; u < kAtOnce; ++u)
+            for (int u = 0; u < AT_ONCE; ++u)
                 special |= has_special<Y>(words[u]);
         }
         if (!__syncthreads_or(special))
@@ -173,7 +174,8 @@ __device__ __forceinline__ void repair(const Entries &a, const Right<X> &b, Y *c
     } else {
         if (shape.rows_are_outer) {
 #pragma unroll 1
-            for (int64_t first = threadIdx.x * V; first < shape.inner; first += blockDim.x * V)
+            for (int64_t first = threadIdx.x * ELEMENTS; first < shape.inner;
+                 first += blockDim.x * ELEMENTS)
                 special |= has_special(c + blockIdx.x * shape.ldc, first, shape);
         } else {
 #pragma unroll 1
@@ -193,57 +195,57 @@ __device__ __forceinline__ void repair(const Entries &a, const Right<X> &b, Y *c
 template <class T>
 __device__ __forceinline__ void pack_rows(const T *from, int64_t row_stride, T *to, int64_t rows,
                                           int64_t cols, int64_t ld) {
-    constexpr int V = 16 / sizeof(T);
-    const int64_t packs = ld / V, at = first_item();
+    constexpr int ELEMENTS = 16 / sizeof(T);
+    const int64_t packs = ld / ELEMENTS, at = first_item();
     if (at >= rows * packs)
         return;
-    const int64_t row = at / packs, first = at % packs * V;
+    const int64_t row = at / packs, first = at % packs * ELEMENTS;
     from += row * row_stride + first;
-    alignas(16) T out[V];
+    alignas(16) T out[ELEMENTS];
 #pragma unroll
-    for (int i = 0; i < V; ++i)
+    for (int i = 0; i < ELEMENTS; ++i)
         out[i] = first + i < cols ? from[i] : T(0);
     uint4 words;
     memcpy(&words, out, 16);
     *reinterpret_cast<uint4 *>(to + row * ld + first) = words;
 }
 
-// Loads a pack of partial products: the first `count` of V elements. The address is aligned.
-template <class Acc, int V>
-__device__ __forceinline__ void load_sums(Acc (&out)[V], const Acc *from, int count) {
-    constexpr int N = V * sizeof(Acc) / 16;
-    if (count == V) {
-        uint4 words[N];
+// Loads a pack of partial products: the first `count` of its elements. The address is aligned.
+template <class Acc, int ELEMENTS>
+__device__ __forceinline__ void load_sums(Acc (&out)[ELEMENTS], const Acc *from, int count) {
+    constexpr int PACKS = ELEMENTS * sizeof(Acc) / 16;
+    if (count == ELEMENTS) {
+        uint4 words[PACKS];
 #pragma unroll
-        for (int i = 0; i < N; ++i)
+        for (int i = 0; i < PACKS; ++i)
             words[i] = __ldcg(reinterpret_cast<const uint4 *>(from) + i);
         memcpy(out, words, sizeof out);
         return;
     }
 #pragma unroll
-    for (int i = 0; i < V; ++i)
+    for (int i = 0; i < ELEMENTS; ++i)
         out[i] = i < count ? __ldcg(from + i) : Acc(0);
 }
 
-// Adds the partial sums of a pack in their order, with kAtOnce loads in flight.
-template <class Acc, int V>
-__device__ __forceinline__ void add_parts(Acc (&sums)[V], const Products<Acc> &products,
+// Adds the partial sums of a pack in their order, with AT_ONCE loads in flight.
+template <class Acc, int ELEMENTS>
+__device__ __forceinline__ void add_parts(Acc (&sums)[ELEMENTS], const Products<Acc> &products,
                                           const Acc *from, int count) {
-    constexpr int kAtOnce = V * sizeof(Acc) > 16 ? 2 : 4;
+    constexpr int AT_ONCE = ELEMENTS * sizeof(Acc) > 16 ? 2 : 4;
 #pragma unroll
-    for (int i = 0; i < V; ++i)
+    for (int i = 0; i < ELEMENTS; ++i)
         sums[i] = Acc(0);
-    for (int64_t part = 0; part < products.parts; part += kAtOnce) {
-        Acc more[kAtOnce][V];
+    for (int64_t part = 0; part < products.parts; part += AT_ONCE) {
+        Acc more[AT_ONCE][ELEMENTS];
 #pragma unroll
-        for (int p = 0; p < kAtOnce; ++p)
+        for (int p = 0; p < AT_ONCE; ++p)
             if (part + p < products.parts)
                 load_sums(more[p], from + (part + p) * products.stride, count);
 #pragma unroll
-        for (int p = 0; p < kAtOnce; ++p)
+        for (int p = 0; p < AT_ONCE; ++p)
             if (part + p < products.parts)
 #pragma unroll
-                for (int i = 0; i < V; ++i)
+                for (int i = 0; i < ELEMENTS; ++i)
                     sums[i] = add(sums[i], more[p][i]);
     }
 }
@@ -253,14 +255,14 @@ template <class A, class X, class Y, class Acc>
 __device__ __forceinline__ void finish(const Entries &a, const Right<X> &b,
                                        const Products<Acc> &products, Y *c, const Shape &shape,
                                        const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_) {
-    constexpr int V = 16 / sizeof(Y);
+    constexpr int ELEMENTS = 16 / sizeof(Y);
     wait_for_previous();
     const Acc alpha = alpha_.get(), beta = beta_.get();
     // If alpha is 0, B may hold anything and is not used.
     const bool none = products.parts == 0 || is_zero(alpha);
-    const Walk<V> walk(shape);
+    const Walk<ELEMENTS> walk(shape);
     for (int64_t first = walk.first; first < shape.inner; first += walk.step) {
-        const int count = shape.inner - first < V ? int(shape.inner - first) : V;
+        const int count = shape.inner - first < ELEMENTS ? int(shape.inner - first) : ELEMENTS;
 #pragma unroll 1
         for (int64_t u = 0; u < shape.deep; ++u) {
             const int64_t line = walk.line + u * walk.lines;
@@ -268,30 +270,30 @@ __device__ __forceinline__ void finish(const Entries &a, const Right<X> &b,
                 break;
             Y *to = c + line * shape.ldc + first;
             const Acc *from = products.data + line * products.ld + first;
-            Acc sums[V] = {};
+            Acc sums[ELEMENTS] = {};
             bool special = products.parts < 0;
             if (!none && !special) {
                 add_parts(sums, products, from, count);
 #pragma unroll
-                for (int i = 0; i < V; ++i)
+                for (int i = 0; i < ELEMENTS; ++i)
                     special |= !is_finite(sums[i]);
             }
             if (none || !special) {
-                if (shape.wide && count == V) {
-                    alignas(16) Y out[V] = {};
+                if (shape.wide && count == ELEMENTS) {
+                    alignas(16) Y out[ELEMENTS] = {};
                     if (!is_zero(beta)) {
                         const uint4 old = *reinterpret_cast<const uint4 *>(to);
                         memcpy(out, &old, 16);
                     }
 #pragma unroll
-                    for (int i = 0; i < V; ++i)
+                    for (int i = 0; i < ELEMENTS; ++i)
                         store(&out[i], alpha, sums[i], beta);
                     uint4 words;
                     memcpy(&words, out, 16);
                     *reinterpret_cast<uint4 *>(to) = words;
                 } else {
 #pragma unroll
-                    for (int i = 0; i < V; ++i)
+                    for (int i = 0; i < ELEMENTS; ++i)
                         if (i < count)
                             store(to + i, alpha, sums[i], beta);
                 }

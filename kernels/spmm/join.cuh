@@ -36,24 +36,24 @@ __device__ __forceinline__ Part load_part(const Part *from) {
 
 // Adds the sums of the groups that share a row, pairwise in a fixed order; each group gets the
 // result.
-template <int G, class Acc, int N>
-__device__ __forceinline__ void add_groups(Acc (&sums)[N], int groups) {
+template <int GROUP, class Acc, int COUNT>
+__device__ __forceinline__ void add_groups(Acc (&sums)[COUNT], int groups) {
     // All groups of a warp share rows in the same number.
-    for (int lanes = G; lanes < G * groups; lanes *= 2) {
+    for (int lanes = GROUP; lanes < GROUP * groups; lanes *= 2) {
 #pragma unroll
-        for (int i = 0; i < N; ++i)
+        for (int i = 0; i < COUNT; ++i)
             sums[i] = add(sums[i], shuffle_xor(sums[i], lanes));
     }
 }
 
-// Adds V sums over L lanes: each lane gets the sums of V / L columns, or of one column that it
-// shares with L / V - 1 neighbouring lanes. Returns the lane's first column. Each step passes half
-// as many sums as the step before.
-template <int L, class Acc, int V>
-__device__ __forceinline__ int scatter_sums(Acc (&sums)[V], int lane) {
+// Adds COLUMNS sums over LANES lanes: each lane gets the sums of COLUMNS / LANES columns, or of one
+// column that it shares with LANES / COLUMNS - 1 neighbouring lanes. Returns the lane's first
+// column. Each step passes half as many sums as the step before.
+template <int LANES, class Acc, int COLUMNS>
+__device__ __forceinline__ int scatter_sums(Acc (&sums)[COLUMNS], int lane) {
     int first = 0;
 #pragma unroll
-    for (int lanes = L / 2, count = V / 2; lanes > 0; lanes /= 2, count /= 2) {
+    for (int lanes = LANES / 2, count = COLUMNS / 2; lanes > 0; lanes /= 2, count /= 2) {
         if (count == 0) {
             sums[0] = add(sums[0], shuffle_xor(sums[0], lanes));
             continue;
@@ -71,21 +71,21 @@ __device__ __forceinline__ int scatter_sums(Acc (&sums)[V], int lane) {
 }
 
 // Adds the partial sums that blocks have of a split row, which the first warp of each block holds
-// in all its groups of G lanes. The warp that comes last of kJoined parts adds their sums, and the
-// results of these are added in the same way. column: position of the lane's sums in a row of sums;
-// negative for none. Returns whether this warp has the row's sums.
-template <int G, class Acc, int M, class Column>
-__device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc *partial,
+// in all its groups of GROUP lanes. The warp that comes last of JOINED parts adds their sums, and
+// the results of these are added in the same way. column: position of the lane's sums in a row of
+// sums; negative for none. Returns whether this warp has the row's sums.
+template <int GROUP, class Acc, int COUNT, class Column>
+__device__ __forceinline__ bool join_parts(Acc (&sums)[COUNT], const Part &part, Acc *partial,
                                            int64_t stride, unsigned *counters, Column column) {
     // Number of sums that a group loads together: the more groups there are, the fewer each loads.
     // More would cost registers.
-    constexpr int kFits = 2 * G / int(sizeof(Acc) * M);
-    constexpr int kDepth = kFits < 1 || M > 4 ? 1 : kFits > 4 ? 4 : kFits;
-    const int lane = threadIdx.x % 32, group = lane / G;
+    constexpr int FITS = 2 * GROUP / int(sizeof(Acc) * COUNT);
+    constexpr int DEPTH = FITS < 1 || COUNT > 4 ? 1 : FITS > 4 ? 4 : FITS;
+    const int lane = threadIdx.x % 32, group = lane / GROUP;
     const auto is_last = [&](Acc *to, unsigned *counter, int all) {
         if (group == 0) {
 #pragma unroll
-            for (int i = 0; i < M; ++i) {
+            for (int i = 0; i < COUNT; ++i) {
                 if (column(i) >= 0)
                     to[column(i)] = sums[i];
             }
@@ -104,21 +104,21 @@ __device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc
     };
     const auto add_all = [&](const Acc *from, int64_t step, int count) {
         set_zero(sums);
-#pragma unroll(kDepth)
-        for (int at = group; at < count; at += 32 / G) {
+#pragma unroll(DEPTH)
+        for (int at = group; at < count; at += 32 / GROUP) {
 #pragma unroll
-            for (int i = 0; i < M; ++i) {
+            for (int i = 0; i < COUNT; ++i) {
                 if (column(i) >= 0)
                     sums[i] = add(sums[i], load_l2(from + at * step + column(i)));
             }
         }
         __syncwarp();
-        add_groups<G>(sums, 32 / G);
+        add_groups<GROUP>(sums, 32 / GROUP);
     };
-    const int joined = part.index / kJoined, all = (part.count + kJoined - 1) / kJoined;
-    const int others = min(kJoined, part.count - joined * kJoined);
+    const int joined = part.index / JOINED, all = (part.count + JOINED - 1) / JOINED;
+    const int others = min(JOINED, part.count - joined * JOINED);
     Acc *const first = partial + part.first * stride;
-    Acc *const of_joined = first + int64_t(joined) * kJoined * stride;
+    Acc *const of_joined = first + int64_t(joined) * JOINED * stride;
     counters += part.counter;
     if (!is_last(first + part.index * stride, counters + joined, others))
         return false;
@@ -129,7 +129,7 @@ __device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc
     __syncwarp();
     if (!is_last(of_joined, counters + all, all))
         return false;
-    add_all(first, kJoined * stride, all);
+    add_all(first, JOINED * stride, all);
     return true;
 }
 

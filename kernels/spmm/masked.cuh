@@ -11,7 +11,7 @@ namespace tarsia::masked {
 using namespace windows;
 
 // Number of columns of a block, and of rows of a tile.
-constexpr int kBlock = 8;
+constexpr int BLOCK = 8;
 
 // Windows of A. `values` can be read up to a multiple of 16 bytes.
 struct Matrix {
@@ -24,7 +24,7 @@ struct Matrix {
     const uint32_t *starts;
     const void *values;
     int64_t item_count, rows;
-    // Row of C that each row belongs to, or kHole; NULL if rows are in order.
+    // Row of C that each row belongs to, or HOLE; NULL if rows are in order.
     const uint32_t *order;
 };
 
@@ -37,11 +37,11 @@ template <> struct PackOf<16, double> { using Type = double2; };
 // Position of a block of threads in C. `tiles` tiles of columns of C of one item are neighbours in
 // the grid's x, so that they read A and rows of B at about the same time; further groups of such
 // tiles follow in y.
-struct Place {
+struct Position {
     int64_t item, tile;
 
-    // A Place that is made again after a loop is computed again, and takes no registers in it.
-    __device__ __forceinline__ explicit Place(int32_t tiles) {
+    // A Position that is made again after a loop is computed again, and takes no registers in it.
+    __device__ __forceinline__ explicit Position(int32_t tiles) {
         const uint2 block = block_again();
         item = block.x / uint32_t(tiles);
         tile = int64_t(block.y) * tiles + block.x % uint32_t(tiles);
@@ -67,20 +67,20 @@ template <class Value, class Acc, class X, class Y>
 __device__ __forceinline__ void exact(const Matrix &m, const Dense<X, Y> &d, const Item &whole,
                                       int64_t row, int height, int group, int groups, int64_t at,
                                       int width, const Scaling<Acc> &scaling) {
-    const int of_block = height / kBlock;
+    const int of_block = height / BLOCK;
     const auto each_entry = [&](uint32_t b, int r, auto add) {
-        const int64_t tile = int64_t(b) * of_block + group + r / kBlock;
+        const int64_t tile = int64_t(b) * of_block + group + r / BLOCK;
         const uint64_t mask = m.masks[tile];
 #pragma unroll 1
-        for (int k = 0; k < kBlock; ++k) {
-            const int bit = k / 4 * 32 + r % kBlock * 4 + k % 4;
+        for (int k = 0; k < BLOCK; ++k) {
+            const int bit = k / 4 * 32 + r % BLOCK * 4 + k % 4;
             if ((mask >> bit & 1) == 0)
                 continue;
             const int64_t number = m.starts[tile] + __popcll(mask & ((uint64_t(1) << bit) - 1));
-            add(static_cast<const Value *>(m.values)[number], m.columns[int64_t(b) * kBlock + k]);
+            add(static_cast<const Value *>(m.values)[number], m.columns[int64_t(b) * BLOCK + k]);
         }
     };
-    exact_rows(m, d, whole, row, groups * kBlock, at, width, scaling, each_entry);
+    exact_rows(m, d, whole, row, groups * BLOCK, at, width, scaling, each_entry);
 }
 
 // Stores COUNT neighbouring sums of a row of C, which together are at most 16 bytes, except those

@@ -17,10 +17,10 @@ using namespace tarsia::masked;
         begin_product();                                                                           \
         run<Kind, columns, steps>(matrix, dense, alpha, beta, joined, tiles);                      \
     }
-#define MASKED_f32_8 InParts, 3, 32
-#define MASKED_f32_32 InParts, 3, 20
-#define MASKED_f32_64 InParts, 3, 12
-#define MASKED_f32_128 InParts, 3, 8
+#define MASKED_f32_8 InTerms, 3, 32
+#define MASKED_f32_32 InTerms, 3, 20
+#define MASKED_f32_64 InTerms, 3, 12
+#define MASKED_f32_128 InTerms, 3, 8
 #define MASKED_tf32_8 Rounded, 3, 32
 #define MASKED_tf32_32 Rounded, 3, 20
 #define MASKED_tf32_64 Rounded, 3, 12

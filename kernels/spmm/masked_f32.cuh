@@ -51,11 +51,11 @@ namespace tarsia::masked {
 
 using DenseF32 = Dense<float, float>;
 
-constexpr int kRows = 16;
-constexpr int kGroups = kRows / kBlock;
+constexpr int ROWS = 16;
+constexpr int GROUPS = ROWS / BLOCK;
 // Number of columns of A in a step, and of its tiles.
-constexpr int kDepth = 2 * kBlock;
-constexpr int kTiles = 2 * kGroups;
+constexpr int DEPTH = 2 * BLOCK;
+constexpr int TILES = 2 * GROUPS;
 
 // Numbers of a tile of COLUMNS columns of C: 8, or a multiple of 32.
 template <int COLUMNS> struct Form {
@@ -64,17 +64,17 @@ template <int COLUMNS> struct Form {
     // Sums of 16 × 8: if NARROW, one of all 16 rows and 8 columns; otherwise, in each quarter of 32
     // columns, sum i is group i % 2 and 16 of the columns.
     static constexpr int QUARTERS = NARROW ? 1 : COLUMNS / 32;
-    static constexpr int N = NARROW ? 1 : QUARTERS * 2 * kGroups;
+    static constexpr int SUMS = NARROW ? 1 : QUARTERS * 2 * GROUPS;
     // Chunks of 16 bytes in a row of B, and rows that the warp copies at one time.
     static constexpr int CHUNKS = COLUMNS / 4, PASS = 32 / CHUNKS < 1 ? 1 : 32 / CHUNKS;
-    static_assert(CHUNKS <= 32 && 32 % CHUNKS == 0 && kDepth % PASS == 0);
+    static_assert(CHUNKS <= 32 && 32 % CHUNKS == 0 && DEPTH % PASS == 0);
     // Layout of a step in shared memory: rows of B; values, from a multiple of 16 bytes of their
     // array on; masks; for each tile, the offset in bytes of the value before its first one.
     static constexpr int ROW = COLUMNS * 4;
-    static constexpr int VALUES = kDepth * ROW;
-    static constexpr int MASKS = VALUES + kRows * kDepth * 4 + 16;
-    static constexpr int STARTS = MASKS + kTiles * 8;
-    static constexpr int BYTES = (STARTS + kTiles * 4 + 127) / 128 * 128;
+    static constexpr int VALUES = DEPTH * ROW;
+    static constexpr int MASKS = VALUES + ROWS * DEPTH * 4 + 16;
+    static constexpr int STARTS = MASKS + TILES * 8;
+    static constexpr int BYTES = (STARTS + TILES * 4 + 127) / 128 * 128;
 };
 
 // Returns the lane's value of a mask word, or 0 if it has none. Shifting out the bits of later
@@ -95,7 +95,7 @@ struct Factors {
 };
 
 // Factors as sums of three bf16, in pairs: [term][block].
-struct InParts {
+struct InTerms {
     struct Operand {
         uint32_t pairs[3][2];
     };
@@ -104,31 +104,31 @@ struct InParts {
         Operand out;
 #pragma unroll
         for (int block = 0; block < 2; ++block)
-            bf16_parts(f.v[block][0], f.v[block][1], out.pairs[0][block], out.pairs[1][block],
+            bf16_terms(f.v[block][0], f.v[block][1], out.pairs[0][block], out.pairs[1][block],
                        out.pairs[2][block]);
         return out;
     }
-    // c = before + a · b, for term `part` of a and term `part_b` of b.
+    // c = before + a · b, for term `term` of a and term `term_b` of b.
     static __device__ __forceinline__ void mma(float (&c)[4], const float (&before)[4],
-                                               const Operand &low, const Operand &high, int part,
-                                               const Operand &b, int part_b) {
+                                               const Operand &low, const Operand &high, int term,
+                                               const Operand &b, int term_b) {
         mma16_onto(
             c, before,
-            {low.pairs[part][0], high.pairs[part][0], low.pairs[part][1], high.pairs[part][1]},
-            b.pairs[part_b][0], b.pairs[part_b][1]);
+            {low.pairs[term][0], high.pairs[term][0], low.pairs[term][1], high.pairs[term][1]},
+            b.pairs[term_b][0], b.pairs[term_b][1]);
     }
-    // sums[i] += (a[i][0], a[i][1]) times *b[i], small products first. N products are interleaved,
-    // since an MMA that waits for the sum of another one takes 27 cycles.
-    template <int N>
-    static __device__ __forceinline__ void multiply(float (*const (&sums)[N])[4],
-                                                    const Operand *const (&a)[N],
-                                                    const Operand *const (&b)[N]) {
+    // sums[i] += (a[i][0], a[i][1]) times *b[i], small products first. PRODUCTS products are
+    // interleaved, since an MMA that waits for the sum of another one takes 27 cycles.
+    template <int PRODUCTS>
+    static __device__ __forceinline__ void multiply(float (*const (&sums)[PRODUCTS])[4],
+                                                    const Operand *const (&a)[PRODUCTS],
+                                                    const Operand *const (&b)[PRODUCTS]) {
         constexpr int OF_A[] = {0, 2, 1, 0, 1, 0}, OF_B[] = {2, 0, 1, 1, 0, 0};
-        float own[N][4];
+        float own[PRODUCTS][4];
 #pragma unroll
         for (int product = 0; product < 6; ++product) {
 #pragma unroll
-            for (int i = 0; i < N; ++i) {
+            for (int i = 0; i < PRODUCTS; ++i) {
                 if (product == 0) {
                     mma(own[i], {0, 0, 0, 0}, a[i][0], a[i][1], OF_A[0], *b[i], OF_B[0]);
                 } else {
@@ -137,7 +137,7 @@ struct InParts {
             }
         }
 #pragma unroll
-        for (int i = 0; i < N; ++i) {
+        for (int i = 0; i < PRODUCTS; ++i) {
 #pragma unroll
             for (int j = 0; j < 4; ++j)
                 (*sums[i])[j] += own[i][j];
@@ -158,14 +158,14 @@ struct Rounded {
             out.v[i / 2][i % 2] = round_to_tf32(f.v[i / 2][i % 2]);
         return out;
     }
-    template <int N>
-    static __device__ __forceinline__ void multiply(float (*const (&sums)[N])[4],
-                                                    const Operand *const (&a)[N],
-                                                    const Operand *const (&b)[N]) {
+    template <int PRODUCTS>
+    static __device__ __forceinline__ void multiply(float (*const (&sums)[PRODUCTS])[4],
+                                                    const Operand *const (&a)[PRODUCTS],
+                                                    const Operand *const (&b)[PRODUCTS]) {
 #pragma unroll
         for (int block = 0; block < 2; ++block) {
 #pragma unroll
-            for (int i = 0; i < N; ++i) {
+            for (int i = 0; i < PRODUCTS; ++i) {
                 mma8_anywhere(*sums[i],
                               {a[i][0].v[block][0], a[i][1].v[block][0], a[i][0].v[block][1],
                                a[i][1].v[block][1]},
@@ -176,49 +176,49 @@ struct Rounded {
 };
 
 // Loads the lane's factors of the tiles of the step at `own`, for each group of rows.
-template <class Kind, class F>
-__device__ __forceinline__ void load_factors(uint32_t own, typename Kind::Operand (&a)[kGroups]) {
+template <class Kind, class Sizes>
+__device__ __forceinline__ void load_factors(uint32_t own, typename Kind::Operand (&a)[GROUPS]) {
     const int after = 31 - int(threadIdx.x);
-    Factors f[kGroups];
-    const uint4 starts = load_shared<uint4>(own + F::STARTS);
-    const uint32_t before[2][kGroups] = {{starts.x, starts.y}, {starts.z, starts.w}};
+    Factors f[GROUPS];
+    const uint4 starts = load_shared<uint4>(own + Sizes::STARTS);
+    const uint32_t before[2][GROUPS] = {{starts.x, starts.y}, {starts.z, starts.w}};
 #pragma unroll
     for (int block = 0; block < 2; ++block) {
-        const uint4 v = load_shared<uint4>(own + F::MASKS + block * 16);
-        const uint32_t words[kGroups][2] = {{v.x, v.y}, {v.z, v.w}};
+        const uint4 v = load_shared<uint4>(own + Sizes::MASKS + block * 16);
+        const uint32_t words[GROUPS][2] = {{v.x, v.y}, {v.z, v.w}};
 #pragma unroll
-        for (int i = 0; i < kGroups; ++i) {
-            const uint32_t list = own + F::VALUES + before[block][i];
+        for (int i = 0; i < GROUPS; ++i) {
+            const uint32_t list = own + Sizes::VALUES + before[block][i];
             f[i].v[block][0] = value_of(words[i][0], list, after);
             f[i].v[block][1] = value_of(words[i][1], list + __popc(words[i][0]) * 4, after);
         }
     }
 #pragma unroll
-    for (int i = 0; i < kGroups; ++i)
+    for (int i = 0; i < GROUPS; ++i)
         a[i] = Kind::operand(f[i]);
 }
 
 // Adds the products of a step; rows: the lane's elements of the rows of B.
-template <class Kind, class F>
-__device__ __forceinline__ void
-add_step(float (&sums)[F::N][4], const typename Kind::Operand (&a)[kGroups], uint32_t rows) {
+template <class Kind, class Sizes>
+__device__ __forceinline__ void add_step(float (&sums)[Sizes::SUMS][4],
+                                         const typename Kind::Operand (&a)[GROUPS], uint32_t rows) {
     using Operand = typename Kind::Operand;
-    if constexpr (F::NARROW) {
+    if constexpr (Sizes::NARROW) {
         float x[4];
 #pragma unroll
         for (int r = 0; r < 4; ++r)
-            x[r] = load_shared<float>(rows + r * 4 * F::ROW);
+            x[r] = load_shared<float>(rows + r * 4 * Sizes::ROW);
         const Operand b = Kind::operand(Factors{{{x[0], x[1]}, {x[2], x[3]}}});
         float(*const to[1])[4] = {&sums[0]};
         const Operand *const first_of[1] = {a}, *const second_of[1] = {&b};
         Kind::template multiply<1>(to, first_of, second_of);
     } else {
 #pragma unroll
-        for (int q = 0; q < F::QUARTERS; ++q) {
+        for (int q = 0; q < Sizes::QUARTERS; ++q) {
             float4 x[4];
 #pragma unroll
             for (int r = 0; r < 4; ++r)
-                x[r] = load_shared<float4>(rows + r * 4 * F::ROW + q * 128);
+                x[r] = load_shared<float4>(rows + r * 4 * Sizes::ROW + q * 128);
             // Each pair of the lane's columns is operand A of the MMAs of both groups.
             const float columns_of[4][4] = {{x[0].x, x[1].x, x[2].x, x[3].x},
                                             {x[0].y, x[1].y, x[2].y, x[3].y},
@@ -239,23 +239,23 @@ add_step(float (&sums)[F::N][4], const typename Kind::Operand (&a)[kGroups], uin
 }
 
 // Returns whether all sums of the warp are finite; those of columns beyond the last one are 0.
-template <int N> __device__ __forceinline__ bool all_finite(const float (&sums)[N][4]) {
+template <int COUNT> __device__ __forceinline__ bool all_finite(const float (&sums)[COUNT][4]) {
     float zeros[4] = {0, 0, 0, 0};
 #pragma unroll
-    for (int i = 0; i < N * 4; ++i)
+    for (int i = 0; i < COUNT * 4; ++i)
         zeros[i % 4] = fma(sums[i / 4][i % 4], 0.0f, zeros[i % 4]);
     return __all_sync(ALL_LANES, (zeros[0] + zeros[1]) + (zeros[2] + zeros[3]) == 0.0f);
 }
 
 // Stores the sums of the window that begins at `row`, in columns from n0 on.
-template <class F>
+template <class Sizes>
 __device__ __forceinline__ void store_all(const Matrix &m, const DenseF32 &d, int64_t row,
-                                          int64_t n0, const float (&sums)[F::N][4],
+                                          int64_t n0, const float (&sums)[Sizes::SUMS][4],
                                           const Scaling<float> &scaling) {
     const int lane = threadIdx.x, g = lane / 4, t = lane % 4;
 #pragma unroll
-    for (int i = 0; i < kGroups; ++i) {
-        if constexpr (F::NARROW) {
+    for (int i = 0; i < GROUPS; ++i) {
+        if constexpr (Sizes::NARROW) {
             const int64_t own = row_of_c(m, row + i * 8 + g);
             if (own >= 0)
                 store_sums<2>(d, own, n0 + 2 * t, {sums[0][2 * i], sums[0][2 * i + 1]}, scaling);
@@ -266,7 +266,7 @@ __device__ __forceinline__ void store_all(const Matrix &m, const DenseF32 &d, in
                 if (own < 0)
                     continue;
 #pragma unroll
-                for (int q = 0; q < F::QUARTERS; ++q) {
+                for (int q = 0; q < Sizes::QUARTERS; ++q) {
                     const float(&low)[4] = sums[4 * q + i], (&high)[4] = sums[4 * q + 2 + i];
                     store_sums<4>(d, own, n0 + q * 32 + 4 * g,
                                   {low[h], low[2 + h], high[h], high[2 + h]}, scaling);
@@ -276,15 +276,51 @@ __device__ __forceinline__ void store_all(const Matrix &m, const DenseF32 &d, in
     }
 }
 
+// Copies the lane's chunks of the rows of B of a step to `to`; `bytes` of a chunk are in the
+// matrix, and `from` is its address in row 0. column(r) is the column of A, or PADDING, of row row0
+// + r, whose chunk goes to `swizzled`. `aligned`: rows of B are aligned. `whole`: all chunks of the
+// tile are complete as well. `complete`: this is not a window's last step, whose second block can
+// be padded or missing.
+template <class Sizes, class Column>
+__device__ __forceinline__ void copy_rows(uint32_t to, const char *from, int32_t stride, int bytes,
+                                          bool aligned, bool whole, int row0, uint32_t swizzled,
+                                          bool complete, Column column) {
+    const auto where = [&](int r) {
+        return to + (row0 + r) * Sizes::ROW +
+               (Sizes::NARROW ? swizzled : swizzled ^ ((r & 3) << 5));
+    };
+    if (whole && complete) {
+#pragma unroll
+        for (int r = 0; r < DEPTH; r += Sizes::PASS)
+            copy16(where(r), row_at(from, column(r), stride));
+    } else if (aligned) {
+#pragma unroll
+        for (int r = 0; r < DEPTH; r += Sizes::PASS) {
+            const uint32_t k = column(r);
+            copy16(where(r), row_at(from, k & ~PADDING, stride), k & PADDING ? 0 : bytes);
+        }
+    } else {
+#pragma unroll 1
+        for (int r = 0; r < DEPTH; r += Sizes::PASS) {
+            const uint32_t k = column(r);
+            const char *row = row_at(from, k & ~PADDING, stride);
+            const int there = k & PADDING ? 0 : bytes;
+#pragma unroll
+            for (int i = 0; i < 16; i += 4)
+                copy_bytes<4>(where(r) + i, row + (i < there ? i : 0), i < there ? 4 : 0);
+        }
+    }
+}
+
 // Computes a window's tile of C by a block of one warp. STEPS - 1 steps are in flight while one is
 // computed.
 template <class Kind, int COLUMNS, int STEPS>
 __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Scalar<float> &alpha,
                                     const Scalar<float> &beta, const Join &j, int32_t tiles) {
-    using F = Form<COLUMNS>;
+    using Sizes = Form<COLUMNS>;
     extern __shared__ __align__(128) char staging[];
     const int lane = threadIdx.x, g = lane / 4, t = lane % 4;
-    const Place place(tiles);
+    const Position place(tiles);
     const int64_t n0 = place.tile * COLUMNS;
     if (n0 >= d.n)
         return;
@@ -292,13 +328,13 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     const uint32_t first = item.first, end = is_zero(alpha.get()) ? item.first : item.end;
     const int steps = int((end - first + 1) / 2);
     const uint32_t base = shared_address(staging);
-    float sums[F::N][4];
+    float sums[Sizes::SUMS][4];
     set_zero(sums);
 
     // Chunk c of row r is stored at c ^ (2r & 7), so that neither copies nor loads have bank
     // conflicts.
-    const int chunk = lane % F::CHUNKS, row0 = lane / F::CHUNKS;
-    const uint32_t swizzled = (F::NARROW ? chunk : chunk ^ ((row0 & 3) << 1)) * 16;
+    const int chunk = lane % Sizes::CHUNKS, row0 = lane / Sizes::CHUNKS;
+    const uint32_t swizzled = (Sizes::NARROW ? chunk : chunk ^ ((row0 & 3) << 1)) * 16;
     const int32_t stride = int32_t(d.ldb * sizeof(float));
     const int64_t left = d.n - (n0 + chunk * 4);
     const int bytes = left >= 4 ? 16 : left > 0 ? int(left) * 4 : 0;
@@ -312,56 +348,31 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     uint32_t columns = 0, firsts = 0, next_columns = 0, next_firsts = 0;
     const auto fetch = [&](int step) {
         const uint32_t block = first + 2 * step;
-        next_columns = kPadding;
-        if (block + lane / kBlock < end)
-            next_columns = __ldg(m.columns + int64_t(block) * kBlock + lane);
-        const int64_t tile = int64_t(block) * kGroups + min(lane, 2 * kTiles);
-        next_firsts = __ldg(m.starts + min(tile, int64_t(end) * kGroups));
+        next_columns = PADDING;
+        if (block + lane / BLOCK < end)
+            next_columns = __ldg(m.columns + int64_t(block) * BLOCK + lane);
+        const int64_t tile = int64_t(block) * GROUPS + min(lane, 2 * TILES);
+        next_firsts = __ldg(m.starts + min(tile, int64_t(end) * GROUPS));
     };
     const auto issue = [&](int step, int at) {
         if (step < steps) {
-            const uint32_t to = base + at * F::BYTES;
+            const uint32_t to = base + at * Sizes::BYTES;
             const int half = step & 1;
-            const auto column = [&](int r) {
-                return __shfl_sync(ALL_LANES, columns, half * kDepth + row0 + r);
-            };
-            const auto where = [&](int r) {
-                return to + (row0 + r) * F::ROW +
-                       (F::NARROW ? swizzled : swizzled ^ ((r & 3) << 5));
-            };
-            if (whole && step + 1 < steps) {
-#pragma unroll
-                for (int r = 0; r < kDepth; r += F::PASS)
-                    copy16(where(r), row_at(from, column(r), stride));
-            } else if (aligned) {
-                // Only the last block of a window can be padded or missing.
-#pragma unroll
-                for (int r = 0; r < kDepth; r += F::PASS) {
-                    const uint32_t k = column(r);
-                    copy16(where(r), row_at(from, k & ~kPadding, stride), k & kPadding ? 0 : bytes);
-                }
-            } else {
-#pragma unroll 1
-                for (int r = 0; r < kDepth; r += F::PASS) {
-                    const uint32_t k = column(r);
-                    const char *row = row_at(from, k & ~kPadding, stride);
-                    const int there = k & kPadding ? 0 : bytes;
-#pragma unroll
-                    for (int i = 0; i < 16; i += 4)
-                        copy_bytes<4>(where(r) + i, row + (i < there ? i : 0), i < there ? 4 : 0);
-                }
-            }
-            const uint32_t low = __shfl_sync(ALL_LANES, firsts, half * kTiles) & ~3u;
-            const uint32_t high = __shfl_sync(ALL_LANES, firsts, (half + 1) * kTiles);
+            copy_rows<Sizes>(
+                to, from, stride, bytes, aligned, whole, row0, swizzled, step + 1 < steps,
+                [&](int r) { return __shfl_sync(ALL_LANES, columns, half * DEPTH + row0 + r); });
+            const uint32_t low = __shfl_sync(ALL_LANES, firsts, half * TILES) & ~3u;
+            const uint32_t high = __shfl_sync(ALL_LANES, firsts, (half + 1) * TILES);
 #pragma unroll 1
             for (uint32_t i = lane * 4; i < high - low; i += 128)
-                copy16(to + F::VALUES + i * 4, values + low + i);
+                copy16(to + Sizes::VALUES + i * 4, values + low + i);
             const uint32_t block = first + 2 * step;
             if (lane < 2)
-                copy16(to + F::MASKS + lane * 16, m.masks + int64_t(block + lane) * kGroups,
+                copy16(to + Sizes::MASKS + lane * 16, m.masks + int64_t(block + lane) * GROUPS,
                        block + lane < end ? 16 : 0);
-            if (unsigned(lane - half * kTiles) < kTiles)
-                store_shared(to + F::STARTS + (lane - half * kTiles) * 4, (firsts - low) * 4 - 4);
+            if (unsigned(lane - half * TILES) < TILES)
+                store_shared(to + Sizes::STARTS + (lane - half * TILES) * 4,
+                             (firsts - low) * 4 - 4);
             if (half) {
                 columns = next_columns, firsts = next_firsts;
                 fetch(step + 3);
@@ -376,7 +387,7 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     for (int s = 0; s < STEPS - 1; ++s)
         issue(s, s);
     int at = 0, free_at = STEPS - 1;
-    const uint32_t rows = base + t * F::ROW + (F::NARROW ? g * 4 : (g ^ (t << 1)) * 16);
+    const uint32_t rows = base + t * Sizes::ROW + (Sizes::NARROW ? g * 4 : (g ^ (t << 1)) * 16);
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
         wait_copies<STEPS - 2>();
@@ -384,22 +395,22 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
         // previous step.
         __syncwarp();
         issue(step + STEPS - 1, free_at);
-        const uint32_t offset = at * F::BYTES;
+        const uint32_t offset = at * Sizes::BYTES;
         free_at = at;
         at = at + 1 == STEPS ? 0 : at + 1;
-        typename Kind::Operand a[kGroups];
-        load_factors<Kind, F>(base + offset, a);
-        add_step<Kind, F>(sums, a, rows + offset);
+        typename Kind::Operand a[GROUPS];
+        load_factors<Kind, Sizes>(base + offset, a);
+        add_step<Kind, Sizes>(sums, a, rows + offset);
     }
 
-    if (!has_whole_sums<WARP, PARTS_AT_ONCE<F::N>>(m, j, item, place.tile, sums, lane))
+    if (!has_whole_sums<WARP, PARTS_AT_ONCE<Sizes::SUMS>>(m, j, item, place.tile, sums, lane))
         return;
     const Scaling<float> scaling(d, alpha, beta);
-    const int64_t row = int64_t(item.window) * kRows;
+    const int64_t row = int64_t(item.window) * ROWS;
     if (all_finite(sums)) {
-        store_all<F>(m, d, row, n0, sums, scaling);
+        store_all<Sizes>(m, d, row, n0, sums, scaling);
     } else {
-        exact<float>(m, d, whole_of(m, item), row, kRows, 0, kGroups, n0, COLUMNS, scaling);
+        exact<float>(m, d, whole_of(m, item), row, ROWS, 0, GROUPS, n0, COLUMNS, scaling);
     }
 }
 

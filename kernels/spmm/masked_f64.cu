@@ -6,16 +6,17 @@
 using namespace tarsia;
 using namespace tarsia::masked;
 
-// Windows of H rows, `columns` columns of C, stages of `depth` columns of A, WM × WN warps, and
-// `blocks` blocks of threads per multiprocessor.
-#define KERNEL_product(name, types, H, columns)                                                    \
-    KERNEL_OF(MASKED, name, H, columns, MASKED_##H##_##columns, TYPES_##types)
-#define MASKED(name, H, columns, depth, WM, WN, blocks, V, X, Y, Acc)                              \
-    extern "C" __global__ void __launch_bounds__(32 * WM * WN, blocks)                             \
+// Windows of `height` rows, `columns` columns of C, stages of `depth` columns of A, `down` ×
+// `across` warps, and `blocks` blocks of threads per multiprocessor.
+#define KERNEL_product(name, types, height, columns)                                               \
+    KERNEL_OF(MASKED, name, height, columns, MASKED_##height##_##columns, TYPES_##types)
+#define MASKED(name, height, columns, depth, down, across, blocks, Value, X, Y, Acc)               \
+    extern "C" __global__ void __launch_bounds__(32 * down * across, blocks)                       \
         name(Matrix matrix, DenseF64 dense, Scalar<double> alpha, Scalar<double> beta,             \
              Join joined, int32_t tiles) {                                                         \
         begin_product();                                                                           \
-        multiply<V, H, columns, depth, WM, WN>(matrix, dense, alpha, beta, joined, tiles);         \
+        multiply<Value, height, columns, depth, down, across>(matrix, dense, alpha, beta, joined,  \
+                                                              tiles);                              \
     }
 #define MASKED_16_8 32, 1, 1, 16
 #define MASKED_32_8 16, 1, 1, 16

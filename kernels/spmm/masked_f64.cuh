@@ -25,13 +25,13 @@ using DenseF64 = Dense<double, double>;
 // an item and COLUMNS columns of C, and copies rows of B, masks and values to shared memory: while
 // one stage is multiplied, the next is in flight.
 template <class Value, int HEIGHT, int COLUMNS, int DEPTH, int DOWN, int ACROSS> struct Form {
-    static constexpr int GROUPS = HEIGHT / kBlock, BLOCKS = DEPTH / kBlock;
+    static constexpr int GROUPS = HEIGHT / BLOCK, BLOCKS = DEPTH / BLOCK;
     static constexpr int THREADS = WARP * DOWN * ACROSS;
     static constexpr bool NARROW = COLUMNS == 8;
     // Groups and columns of a warp, and its MMAs along the columns and in all.
     static constexpr int OWN_GROUPS = GROUPS / DOWN, OWN = COLUMNS / ACROSS;
     static constexpr int CHUNKS_OF_C = NARROW ? 1 : OWN / 16;
-    static constexpr int N = NARROW ? OWN_GROUPS / 2 : OWN_GROUPS * CHUNKS_OF_C;
+    static constexpr int SUMS = NARROW ? OWN_GROUPS / 2 : OWN_GROUPS * CHUNKS_OF_C;
     // Chunks of 16 bytes in a row of B, rows that all threads copy at one time, and times.
     static constexpr int CHUNKS = COLUMNS / 2, STEP = THREADS / CHUNKS, COPIES = DEPTH / STEP;
     // Offsets in a stage. Values begin at a multiple of 16 bytes of their array.
@@ -59,19 +59,19 @@ template <class Value, int HEIGHT, int COLUMNS, int DEPTH, int DOWN, int ACROSS>
 // Returns whether all sums of a warp, for columns from `at` on, are finite. sums[i · CHUNKS_OF_C +
 // k][j] belongs to row 8i + 2t + j % 2 and column 16k + 2g + j / 2; with 8 columns, sums[i][j]
 // belongs to row 16i + g + j / 2 · 8 and column 2t + j % 2.
-template <class F>
-__device__ __forceinline__ bool all_finite(const DenseF64 &d, const double (&sums)[F::N][4],
+template <class Sizes>
+__device__ __forceinline__ bool all_finite(const DenseF64 &d, const double (&sums)[Sizes::SUMS][4],
                                            int64_t at) {
     const int lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4;
     double zeros = 0;
 #pragma unroll
-    for (int k = 0; k < F::CHUNKS_OF_C; ++k) {
+    for (int k = 0; k < Sizes::CHUNKS_OF_C; ++k) {
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-            if (at + (F::NARROW ? 2 * t + j % 2 : 16 * k + 2 * g + j / 2) < d.n) {
+            if (at + (Sizes::NARROW ? 2 * t + j % 2 : 16 * k + 2 * g + j / 2) < d.n) {
 #pragma unroll
-                for (int i = 0; i < F::N / F::CHUNKS_OF_C; ++i)
-                    zeros = fma(sums[i * F::CHUNKS_OF_C + k][j], 0.0, zeros);
+                for (int i = 0; i < Sizes::SUMS / Sizes::CHUNKS_OF_C; ++i)
+                    zeros = fma(sums[i * Sizes::CHUNKS_OF_C + k][j], 0.0, zeros);
             }
         }
     }
@@ -79,16 +79,16 @@ __device__ __forceinline__ bool all_finite(const DenseF64 &d, const double (&sum
 }
 
 // Stores these sums to C; `row` is the first of their rows.
-template <class F>
+template <class Sizes>
 __device__ __forceinline__ void store_all(const Matrix &m, const DenseF64 &d,
-                                          const double (&sums)[F::N][4], int64_t row, int64_t at,
-                                          const Scaling<double> &scaling) {
+                                          const double (&sums)[Sizes::SUMS][4], int64_t row,
+                                          int64_t at, const Scaling<double> &scaling) {
     const int lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4;
 #pragma unroll
-    for (int i = 0; i < F::N / F::CHUNKS_OF_C; ++i) {
+    for (int i = 0; i < Sizes::SUMS / Sizes::CHUNKS_OF_C; ++i) {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            if constexpr (F::NARROW) {
+            if constexpr (Sizes::NARROW) {
                 const int64_t own = row_of_c(m, row + i * 16 + h * 8 + g);
                 if (own >= 0)
                     store_sums<2>(d, own, at + 2 * t, {sums[i][2 * h], sums[i][2 * h + 1]},
@@ -98,8 +98,8 @@ __device__ __forceinline__ void store_all(const Matrix &m, const DenseF64 &d,
                 if (own < 0)
                     continue;
 #pragma unroll
-                for (int k = 0; k < F::CHUNKS_OF_C; ++k) {
-                    const double(&sum)[4] = sums[i * F::CHUNKS_OF_C + k];
+                for (int k = 0; k < Sizes::CHUNKS_OF_C; ++k) {
+                    const double(&sum)[4] = sums[i * Sizes::CHUNKS_OF_C + k];
                     store_sums<2>(d, own, at + k * 16 + 2 * g, {sum[h], sum[2 + h]}, scaling);
                 }
             }
@@ -108,12 +108,12 @@ __device__ __forceinline__ void store_all(const Matrix &m, const DenseF64 &d,
 }
 
 // Copies of a thread to the stages in shared memory.
-template <class Value, class F> struct Stages {
+template <class Value, class Sizes> struct Stages {
     const Matrix &m;
     const DenseF64 &d;
     uint32_t end; // of the item's blocks
     // For the next stage: the lane's column, the first value, and the end of the values.
-    uint32_t column = kPadding, first_value = 0, end_value = 0;
+    uint32_t column = PADDING, first_value = 0, end_value = 0;
     uint32_t row0, chunk_bytes, swizzled;
     int32_t stride;
     const char *from;
@@ -122,39 +122,40 @@ template <class Value, class F> struct Stages {
     __device__ __forceinline__ Stages(const Matrix &matrix, const DenseF64 &dense, uint32_t upto,
                                       int64_t left)
         : m(matrix), d(dense), end(upto) {
-        const uint32_t chunk = threadIdx.x % F::CHUNKS;
-        row0 = threadIdx.x / F::CHUNKS;
+        const uint32_t chunk = threadIdx.x % Sizes::CHUNKS;
+        row0 = threadIdx.x / Sizes::CHUNKS;
         stride = int32_t(d.ldb * sizeof(double));
         chunk_bytes = left >= chunk * 2 + 2 ? 16 : left == chunk * 2 + 1 ? 8 : 0;
         from =
             reinterpret_cast<const char *>(d.b + (d.n - left) + (chunk_bytes > 0 ? chunk * 2 : 0));
-        swizzled = chunk * 16 ^ F::swizzle(row0);
+        swizzled = chunk * 16 ^ Sizes::swizzle(row0);
     }
 
     // Loads what the copies of the stage that begins at `block` need to know.
     __device__ __forceinline__ void fetch(uint32_t block) {
         const uint32_t lane = threadIdx.x % WARP;
-        column = kPadding;
+        column = PADDING;
         first_value = end_value = 0;
-        if (lane < F::BLOCKS * kBlock && block + lane / kBlock < end)
-            column = __ldg(m.columns + int64_t(block) * kBlock + lane);
+        if (lane < Sizes::BLOCKS * BLOCK && block + lane / BLOCK < end)
+            column = __ldg(m.columns + int64_t(block) * BLOCK + lane);
         if (block < end) {
-            const uint32_t next = block + F::BLOCKS < end ? block + F::BLOCKS : end;
-            first_value = __ldg(m.starts + int64_t(block) * F::GROUPS);
-            end_value = __ldg(m.starts + int64_t(next) * F::GROUPS);
+            const uint32_t next = block + Sizes::BLOCKS < end ? block + Sizes::BLOCKS : end;
+            first_value = __ldg(m.starts + int64_t(block) * Sizes::GROUPS);
+            end_value = __ldg(m.starts + int64_t(next) * Sizes::GROUPS);
         }
     }
     // Number of the first value that is copied.
-    __device__ __forceinline__ uint32_t begin() const { return first_value & ~(F::PACK - 1); }
+    __device__ __forceinline__ uint32_t begin() const { return first_value & ~(Sizes::PACK - 1); }
 
     // Copies rows of B, by whole chunks if they are aligned.
     template <bool aligned> __device__ __forceinline__ void copy_rows(uint32_t to) const {
 #pragma unroll
-        for (int i = 0; i < F::COPIES; ++i) {
-            const uint32_t k = __shfl_sync(ALL_LANES, column, row0 + i * F::STEP);
-            const char *row = row_at(from, k & ~kPadding, stride);
-            const uint32_t where = to + i * F::STEP * F::ROW + (swizzled ^ F::swizzle(i * F::STEP));
-            const uint32_t bytes = k & kPadding ? 0 : chunk_bytes;
+        for (int i = 0; i < Sizes::COPIES; ++i) {
+            const uint32_t k = __shfl_sync(ALL_LANES, column, row0 + i * Sizes::STEP);
+            const char *row = row_at(from, k & ~PADDING, stride);
+            const uint32_t where =
+                to + i * Sizes::STEP * Sizes::ROW + (swizzled ^ Sizes::swizzle(i * Sizes::STEP));
+            const uint32_t bytes = k & PADDING ? 0 : chunk_bytes;
             if constexpr (aligned) {
                 copy16(where, row, bytes);
             } else {
@@ -167,23 +168,23 @@ template <class Value, class F> struct Stages {
     __device__ __forceinline__ void copy_tiles(uint32_t block, uint32_t to) const {
         const uint32_t thread = threadIdx.x;
         const Value *const values = static_cast<const Value *>(m.values) + begin();
-        const uint32_t packs = (end_value - begin() + F::PACK - 1) / F::PACK;
-        for (uint32_t i = thread; i < packs; i += F::THREADS)
-            copy16(to + F::VALUES + i * 16, values + i * F::PACK);
-        if (thread < F::BLOCKS * F::GROUPS / 2) {
-            const int64_t tile = int64_t(block) * F::GROUPS + thread * 2;
-            const bool exists = block + thread / (F::GROUPS / 2) < end;
-            copy16(to + F::MASKS + thread * 16, m.masks + (exists ? tile : 0), exists ? 16 : 0);
-            copy_bytes<8>(to + F::STARTS + thread * 8, m.starts + (exists ? tile : 0),
+        const uint32_t packs = (end_value - begin() + Sizes::PACK - 1) / Sizes::PACK;
+        for (uint32_t i = thread; i < packs; i += Sizes::THREADS)
+            copy16(to + Sizes::VALUES + i * 16, values + i * Sizes::PACK);
+        if (thread < Sizes::BLOCKS * Sizes::GROUPS / 2) {
+            const int64_t tile = int64_t(block) * Sizes::GROUPS + thread * 2;
+            const bool exists = block + thread / (Sizes::GROUPS / 2) < end;
+            copy16(to + Sizes::MASKS + thread * 16, m.masks + (exists ? tile : 0), exists ? 16 : 0);
+            copy_bytes<8>(to + Sizes::STARTS + thread * 8, m.starts + (exists ? tile : 0),
                           exists ? 8 : 0);
         }
     }
     __device__ __forceinline__ void issue(uint32_t block, uint32_t to) const {
         if (block < end) {
             if (d.flags & B_ALIGNED) {
-                copy_rows<true>(to + row0 * F::ROW);
+                copy_rows<true>(to + row0 * Sizes::ROW);
             } else {
-                copy_rows<false>(to + row0 * F::ROW);
+                copy_rows<false>(to + row0 * Sizes::ROW);
             }
             copy_tiles(block, to);
         }
@@ -193,49 +194,49 @@ template <class Value, class F> struct Stages {
 
 // Adds the products of the stage at `stage`, whose values begin with number `begin`. rows: the
 // lane's elements of the rows of B; group: the warp's first group.
-template <class Value, class F>
-__device__ __forceinline__ void add_stage(double (&sums)[F::N][4], uint32_t stage, uint32_t rows,
-                                          uint32_t begin, uint32_t group) {
+template <class Value, class Sizes>
+__device__ __forceinline__ void add_stage(double (&sums)[Sizes::SUMS][4], uint32_t stage,
+                                          uint32_t rows, uint32_t begin, uint32_t group) {
     // If sums take half of the registers, there are none left for unrolling.
-    constexpr int UNROLL = F::N * 4 >= 32 ? 1 : F::BLOCKS;
+    constexpr int UNROLL = Sizes::SUMS * 4 >= 32 ? 1 : Sizes::BLOCKS;
     const int lane = threadIdx.x % WARP;
     const auto load = [&](uint32_t number) {
-        return load_shared<Value>(stage + F::VALUES + number * uint32_t(sizeof(Value)));
+        return load_shared<Value>(stage + Sizes::VALUES + number * uint32_t(sizeof(Value)));
     };
 #pragma unroll UNROLL
-    for (int block = 0; block < F::BLOCKS; ++block) {
-        double entries[F::OWN_GROUPS][2];
-        bool live[F::OWN_GROUPS], any = false;
+    for (int block = 0; block < Sizes::BLOCKS; ++block) {
+        double entries[Sizes::OWN_GROUPS][2];
+        bool live[Sizes::OWN_GROUPS], any = false;
 #pragma unroll
-        for (int i = 0; i < F::OWN_GROUPS; ++i) {
-            const uint32_t tile = block * F::GROUPS + group + i;
-            const uint64_t mask = load_shared<uint64_t>(stage + F::MASKS + tile * 8);
-            const uint32_t start = load_shared<uint32_t>(stage + F::STARTS + tile * 4) - begin;
+        for (int i = 0; i < Sizes::OWN_GROUPS; ++i) {
+            const uint32_t tile = block * Sizes::GROUPS + group + i;
+            const uint64_t mask = load_shared<uint64_t>(stage + Sizes::MASKS + tile * 8);
+            const uint32_t start = load_shared<uint32_t>(stage + Sizes::STARTS + tile * 4) - begin;
             tile_values(mask, start, lane, load, entries[i]);
             live[i] = mask != 0;
             any |= live[i];
         }
         if (!any)
             continue;
-        const uint32_t low_at = rows + block * kBlock * F::ROW;
-        const uint32_t high_at = rows + (block * kBlock + 4) * F::ROW;
-        if constexpr (F::NARROW) {
+        const uint32_t low_at = rows + block * BLOCK * Sizes::ROW;
+        const uint32_t high_at = rows + (block * BLOCK + 4) * Sizes::ROW;
+        if constexpr (Sizes::NARROW) {
             const double low = load_shared<double>(low_at), high = load_shared<double>(high_at);
 #pragma unroll
-            for (int i = 0; i < F::N; ++i)
+            for (int i = 0; i < Sizes::SUMS; ++i)
                 mma8(sums[i],
                      {entries[2 * i][0], entries[2 * i + 1][0], entries[2 * i][1],
                       entries[2 * i + 1][1]},
                      low, high);
         } else {
 #pragma unroll
-            for (int k = 0; k < F::CHUNKS_OF_C; ++k) {
+            for (int k = 0; k < Sizes::CHUNKS_OF_C; ++k) {
                 const double2 low = load_shared<double2>(low_at + k * 128);
                 const double2 high = load_shared<double2>(high_at + k * 128);
 #pragma unroll
-                for (int i = 0; i < F::OWN_GROUPS; ++i) {
+                for (int i = 0; i < Sizes::OWN_GROUPS; ++i) {
                     if (live[i])
-                        mma8(sums[i * F::CHUNKS_OF_C + k], {low.x, low.y, high.x, high.y},
+                        mma8(sums[i * Sizes::CHUNKS_OF_C + k], {low.x, low.y, high.x, high.y},
                              entries[i][0], entries[i][1]);
                 }
             }
@@ -247,15 +248,15 @@ template <class Value, int HEIGHT, int COLUMNS, int DEPTH, int DOWN, int ACROSS>
 __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
                                          const Scalar<double> &alpha, const Scalar<double> &beta,
                                          const Join &j, int32_t tiles) {
-    using F = Form<Value, HEIGHT, COLUMNS, DEPTH, DOWN, ACROSS>;
+    using Sizes = Form<Value, HEIGHT, COLUMNS, DEPTH, DOWN, ACROSS>;
     extern __shared__ __align__(128) char staging[];
     const uint32_t thread = threadIdx.x, lane = thread % WARP, warp = thread / WARP;
     const uint32_t g = lane / 4, t = lane % 4;
-    const uint32_t group = warp / ACROSS * F::OWN_GROUPS, side = warp % ACROSS;
+    const uint32_t group = warp / ACROSS * Sizes::OWN_GROUPS, side = warp % ACROSS;
     uint32_t first, end;
     int64_t left;
     {
-        const Place place(tiles);
+        const Position place(tiles);
         left = d.n - place.tile * COLUMNS;
         if (left <= 0)
             return;
@@ -264,40 +265,42 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
         end = is_zero(alpha.get()) ? first : item.end;
     }
     const uint32_t base = shared_address(staging);
-    Stages<Value, F> stages(m, d, end, left);
-    double sums[F::N][4];
+    Stages<Value, Sizes> stages(m, d, end, left);
+    double sums[Sizes::SUMS][4];
     set_zero(sums);
     stages.fetch(first);
     uint32_t next_begin = stages.begin(), stage = 0;
     stages.issue(first, base);
-    stages.fetch(first + F::BLOCKS);
-    const uint32_t own_rows = base + t * F::ROW +
-                              (F::NARROW ? (g / 2 ^ t & 2) * 16 + g % 2 * 8 : (g ^ t << 1) * 16) +
-                              side * (F::OWN * 8);
+    stages.fetch(first + Sizes::BLOCKS);
+    const uint32_t own_rows =
+        base + t * Sizes::ROW +
+        (Sizes::NARROW ? (g / 2 ^ t & 2) * 16 + g % 2 * 8 : (g ^ t << 1) * 16) +
+        side * (Sizes::OWN * 8);
 #pragma unroll 1
-    for (uint32_t at = first; at < end; at += F::BLOCKS) {
+    for (uint32_t at = first; at < end; at += Sizes::BLOCKS) {
         wait_copies<0>();
         __syncthreads();
         const uint32_t begin = next_begin;
         next_begin = stages.begin();
-        stages.issue(at + F::BLOCKS, base + F::BYTES - stage);
-        stages.fetch(at + 2 * F::BLOCKS);
+        stages.issue(at + Sizes::BLOCKS, base + Sizes::BYTES - stage);
+        stages.fetch(at + 2 * Sizes::BLOCKS);
         const uint32_t now = stage;
-        stage = F::BYTES - stage;
-        add_stage<Value, F>(sums, base + now, own_rows + now, begin, group);
+        stage = Sizes::BYTES - stage;
+        add_stage<Value, Sizes>(sums, base + now, own_rows + now, begin, group);
     }
 
-    const Place place(tiles);
+    const Position place(tiles);
     const Item item = item_of(m, place.item);
-    if (!has_whole_sums<F::THREADS, PARTS_AT_ONCE<F::N>>(m, j, item, place.tile, sums, thread))
+    if (!has_whole_sums<Sizes::THREADS, PARTS_AT_ONCE<Sizes::SUMS>>(m, j, item, place.tile, sums,
+                                                                    thread))
         return;
     const Scaling<double> scaling(d, alpha, beta);
-    const int64_t row = int64_t(item.window) * HEIGHT + group * kBlock;
-    const int64_t at = place.tile * COLUMNS + side * F::OWN;
-    if (all_finite<F>(d, sums, at)) {
-        store_all<F>(m, d, sums, row, at, scaling);
+    const int64_t row = int64_t(item.window) * HEIGHT + group * BLOCK;
+    const int64_t at = place.tile * COLUMNS + side * Sizes::OWN;
+    if (all_finite<Sizes>(d, sums, at)) {
+        store_all<Sizes>(m, d, sums, row, at, scaling);
     } else {
-        exact<Value>(m, d, whole_of(m, item), row, HEIGHT, group, F::OWN_GROUPS, at, F::OWN,
+        exact<Value>(m, d, whole_of(m, item), row, HEIGHT, group, Sizes::OWN_GROUPS, at, Sizes::OWN,
                      scaling);
     }
 }

@@ -27,7 +27,7 @@ __device__ __forceinline__ Part load_part(const Part *from) {
 
 // Returns the item with the blocks of its whole window or row block.
 template <class Matrix> __device__ __forceinline__ Item whole_of(const Matrix &m, Item item) {
-    if (item.part != kWhole) {
+    if (item.part != WHOLE) {
         const Part own = m.parts[item.part];
         item.first = m.items[own.first].first;
         item.end = m.items[own.first + own.count - 1].end;
@@ -55,7 +55,7 @@ __device__ __forceinline__ bool is_last(const Join &j, const Part &own, int64_t 
     __threadfence();
     return true;
 }
-// Form of is_last for a part whose sums are in one warp.
+// The same for a part whose sums are in one warp.
 __device__ __forceinline__ bool is_last(const Join &j, const Part &own, int64_t column_tile) {
     return is_last(
         j, own, column_tile, threadIdx.x & 31, [] { __syncwarp(); },
@@ -67,16 +67,16 @@ __device__ __forceinline__ bool is_last(const Join &j, const Part &own, int64_t 
 // part: `threads` of them, this one with number `thread`. They synchronize by `wait`, and `share`
 // broadcasts the result. Loads of AT_ONCE parts are in flight at one time: one part after the
 // other, a row of 114,000 entries (dc2, fp32, N = 32) took 80 µs.
-template <int AT_ONCE, class Acc, int N, class Wait, class Share>
+template <int AT_ONCE, class Acc, int COUNT, class Wait, class Share>
 __device__ __forceinline__ bool join(const Part *parts, const Join &j, uint32_t part,
-                                     int64_t column_tile, Acc (&sums)[N][4], int thread,
+                                     int64_t column_tile, Acc (&sums)[COUNT][4], int thread,
                                      int threads, Wait wait, Share share) {
     const Part own = load_part(parts + part);
     Acc *const all = static_cast<Acc *>(j.sums) +
-                     column_tile * j.part_count * (int64_t(N) * 4 * threads) + thread;
-    const auto at = [&](uint32_t number) { return all + int64_t(number) * (N * 4) * threads; };
+                     column_tile * j.part_count * (int64_t(COUNT) * 4 * threads) + thread;
+    const auto at = [&](uint32_t number) { return all + int64_t(number) * (COUNT * 4) * threads; };
 #pragma unroll
-    for (int i = 0; i < N * 4; ++i)
+    for (int i = 0; i < COUNT * 4; ++i)
         at(part)[int64_t(i) * threads] = sums[i / 4][i % 4];
     if (!is_last(j, own, column_tile, thread, wait, share))
         return false;
@@ -84,7 +84,7 @@ __device__ __forceinline__ bool join(const Part *parts, const Join &j, uint32_t 
 #pragma unroll AT_ONCE
     for (uint32_t number = own.first; number < own.first + own.count; ++number) {
 #pragma unroll
-        for (int i = 0; i < N * 4; ++i)
+        for (int i = 0; i < COUNT * 4; ++i)
             sums[i / 4][i % 4] += __ldcg(at(number) + int64_t(i) * threads);
     }
     return true;
@@ -93,10 +93,11 @@ __device__ __forceinline__ bool join(const Part *parts, const Join &j, uint32_t 
 // Joins the sums of an item that is a part, which the THREADS threads of a block or of a warp have.
 // Returns whether these threads have the sums of the whole window or row block, and must store
 // them.
-template <int THREADS, int AT_ONCE, class Matrix, class Acc, int N>
+template <int THREADS, int AT_ONCE, class Matrix, class Acc, int COUNT>
 __device__ __forceinline__ bool has_whole_sums(const Matrix &m, const Join &j, const Item &item,
-                                               int64_t column_tile, Acc (&sums)[N][4], int thread) {
-    if (item.part == kWhole)
+                                               int64_t column_tile, Acc (&sums)[COUNT][4],
+                                               int thread) {
+    if (item.part == WHOLE)
         return true;
     if constexpr (THREADS == WARP) {
         return join<AT_ONCE>(
@@ -108,7 +109,7 @@ __device__ __forceinline__ bool has_whole_sums(const Matrix &m, const Join &j, c
             [](bool mine) { return __syncthreads_or(mine) != 0; });
     }
 }
-// Number of parts of N · 4 sums per thread whose loads take at most 32 numbers.
-template <int N> constexpr int PARTS_AT_ONCE = N * 4 >= 32 ? 1 : 32 / (N * 4);
+// Number of parts of COUNT · 4 sums per thread whose loads take at most 32 numbers.
+template <int COUNT> constexpr int PARTS_AT_ONCE = COUNT * 4 >= 32 ? 1 : 32 / (COUNT * 4);
 
 } // namespace tarsia::parts

@@ -47,29 +47,29 @@ using namespace tarsia;
     wait_for_previous();                                                                           \
     const int64_t items = tasks.lengths[1] + (tasks.lengths[0] + 3) / 4;                           \
     for (int turn = 0; turn * int64_t(blocks) + (block) < items; ++turn, __syncthreads())
-#define WIDE_LISTS(name, A, X, Y, Acc, J, G, V, P, b_packs, warps)                                 \
-    extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
+#define WIDE_LISTS(name, A, X, Y, Acc, J, lanes, width, packs, b_packs, warps)                     \
+    extern "C" __global__ void __launch_bounds__(BLOCK, (warps)*32 / BLOCK)                        \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
         BY_TURNS(gridDim.x >> (flags >> 8), blockIdx.x >> (flags >> 8), turn)                      \
-        row_wide<true, A, X, Y, Acc, J, G, V, P, b_packs>(                                         \
+        row_wide<true, A, X, Y, Acc, J, lanes, width, packs, b_packs>(                             \
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
             {{c, c_row, c_col}, order}, n, alpha, beta, {partial, partial_stride}, flags, turn);   \
     }
 // The loop over turns takes registers of its own: four warps fewer than for 64-bit columns.
 #define WARPS_OF_LISTS(A, X) (WARPS(A, X, int64_t) - 4)
-#define WIDE(name, A, X, Y, Acc, J, G, V, P, b_packs, warps)                                       \
-    extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
+#define WIDE(name, A, X, Y, Acc, J, lanes, width, packs, b_packs, warps)                           \
+    extern "C" __global__ void __launch_bounds__(BLOCK, (warps)*32 / BLOCK)                        \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
         BEGIN                                                                                      \
-        row_wide<false, A, X, Y, Acc, J, G, V, P, b_packs>(                                        \
+        row_wide<false, A, X, Y, Acc, J, lanes, width, packs, b_packs>(                            \
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
             {{c, c_row, c_col}, order}, n, alpha, beta, {partial, partial_stride}, flags, 0);      \
         END_AFTER_PREVIOUS                                                                         \
     }
-// Loads of B in packs of 16 bytes, with G lanes side by side.
-#define KERNEL_packs(name, types, J, G) KERNEL_OF(PACKS, name, int##J##_t, G, TYPES_##types)
-#define PACKS(name, J, G, A, X, Y, Acc)                                                            \
-    WIDE(name, A, X, Y, Acc, J, G, PACK_OF(X), 1, true, WARPS(A, X, J))
+// Loads of B in packs of 16 bytes, with `lanes` lanes side by side.
+#define KERNEL_packs(name, types, J, lanes) KERNEL_OF(PACKS, name, int##J##_t, lanes, TYPES_##types)
+#define PACKS(name, J, lanes, A, X, Y, Acc)                                                        \
+    WIDE(name, A, X, Y, Acc, J, lanes, PACK_OF(X), 1, true, WARPS(A, X, J))
 #define PACK_OF(X) int(sizeof(X) < 16 ? 16 / sizeof(X) : 1)
 KERNELS(packs, (f64, 32), (spmm_row_f64_32_packs_4, 4), (spmm_row_f64_32_packs_8, 8),
         (spmm_row_f64_32_packs_16, 16), (spmm_row_f64_32_packs_32, 32))
@@ -127,22 +127,23 @@ KERNELS(single, (), (spmm_row_f64_32_single_32, f64, 32), (spmm_row_f64_64_singl
 KERNELS(twins, (), (spmm_row_f64_32_twins_32, f64, 32), (spmm_row_f64_64_twins_32, f64, 64),
         (spmm_row_f32f64_32_twins_32, f32f64, 32), (spmm_row_f32f64_64_twins_32, f32f64, 64))
 
-// Kernels for V columns, with L lanes per row.
-#define KERNEL_narrow(name, types, J, V, L) KERNEL_OF(NARROW, name, int##J##_t, V, L, TYPES_##types)
-#define NARROW(name, J, V, L, A, X, Y, Acc)                                                        \
-    extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
+// Kernels for `width` columns, with `lanes` lanes per row.
+#define KERNEL_narrow(name, types, J, width, lanes)                                                \
+    KERNEL_OF(NARROW, name, int##J##_t, width, lanes, TYPES_##types)
+#define NARROW(name, J, width, lanes, A, X, Y, Acc)                                                \
+    extern "C" __global__ void __launch_bounds__(BLOCK, sizeof(Acc) == 16 ? 3 : 4)                 \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
         BEGIN                                                                                      \
-        row_narrow<false, A, X, Y, Acc, J, L, V>(                                                  \
+        row_narrow<false, A, X, Y, Acc, J, lanes, width>(                                          \
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
             {{c, c_row, c_col}, order}, n, alpha, beta, {partial, partial_stride}, flags, 0);      \
         END_AFTER_PREVIOUS                                                                         \
     }
-#define NARROW_LISTS(name, J, V, A, X, Y, Acc)                                                     \
-    extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
+#define NARROW_LISTS(name, J, width, A, X, Y, Acc)                                                 \
+    extern "C" __global__ void __launch_bounds__(BLOCK, sizeof(Acc) == 16 ? 3 : 4)                 \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
         BY_TURNS(gridDim.x, blockIdx.x, turn)                                                      \
-        row_narrow<true, A, X, Y, Acc, J, 16, V>(                                                  \
+        row_narrow<true, A, X, Y, Acc, J, 16, width>(                                              \
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
             {{c, c_row, c_col}, order}, n, alpha, beta, {partial, partial_stride}, flags, turn);   \
     }
@@ -192,10 +193,10 @@ KERNELS(narrow, (c64, 64), (spmm_row_c64_64_narrow4_4, 4, 4), (spmm_row_c64_64_n
         (spmm_row_c64_64_narrow8_4, 8, 4), (spmm_row_c64_64_narrow8_16, 8, 16))
 
 // Kernels of the same forms for the rows in lists that are made without analysis.
-#define KERNEL_packlists(name, types, J, G)                                                        \
-    KERNEL_OF(PACK_LISTS, name, int##J##_t, G, TYPES_##types)
-#define PACK_LISTS(name, J, G, A, X, Y, Acc)                                                       \
-    WIDE_LISTS(name, A, X, Y, Acc, J, G, PACK_OF(X), 1, true, WARPS_OF_LISTS(A, X))
+#define KERNEL_packlists(name, types, J, lanes)                                                    \
+    KERNEL_OF(PACK_LISTS, name, int##J##_t, lanes, TYPES_##types)
+#define PACK_LISTS(name, J, lanes, A, X, Y, Acc)                                                   \
+    WIDE_LISTS(name, A, X, Y, Acc, J, lanes, PACK_OF(X), 1, true, WARPS_OF_LISTS(A, X))
 KERNELS(packlists, (f64, 32), (spmm_row_f64_32_packlists_4, 4), (spmm_row_f64_32_packlists_8, 8),
         (spmm_row_f64_32_packlists_16, 16), (spmm_row_f64_32_packlists_32, 32))
 KERNELS(packlists, (f64, 64), (spmm_row_f64_64_packlists_4, 4), (spmm_row_f64_64_packlists_8, 8),
@@ -258,8 +259,8 @@ KERNELS(singlelists, (), (spmm_row_f64_32_singlelists_32, f64, 32),
 KERNELS(twinlists, (), (spmm_row_f64_32_twinlists_32, f64, 32),
         (spmm_row_f64_64_twinlists_32, f64, 64), (spmm_row_f32f64_32_twinlists_32, f32f64, 32),
         (spmm_row_f32f64_64_twinlists_32, f32f64, 64))
-#define KERNEL_narrowlists(name, types, J, V)                                                      \
-    KERNEL_OF(NARROW_LISTS, name, int##J##_t, V, TYPES_##types)
+#define KERNEL_narrowlists(name, types, J, width)                                                  \
+    KERNEL_OF(NARROW_LISTS, name, int##J##_t, width, TYPES_##types)
 KERNELS(narrowlists, (f64, 32), (spmm_row_f64_32_narrowlists4_16, 4),
         (spmm_row_f64_32_narrowlists8_16, 8))
 KERNELS(narrowlists, (f64, 64), (spmm_row_f64_64_narrowlists4_16, 4),

@@ -1,14 +1,14 @@
 // SpMM `row`: C = alpha · A · B + beta · C on rows of A, with a dense B, by CUDA cores.
 //
-// A warp consists of 32 / G groups of G lanes, which lie along N. A group takes a run of
-// neighbouring rows, or shares one row with other groups of its warp, or all groups of a block
-// share a part of a long row. A group walks through the entries of its run as if they were one row,
-// G at a time: each lane loads one entry, and shared memory hands it to the others, while the next
-// G entries are in flight. So a short row costs no chain of dependent loads of its own, and rows of
-// B are always loaded kFlight at a time. Entries are added in the order in which they are stored;
-// the sums of groups that share a row are added in a fixed order, and so are those of parts of a
-// row, by the last block to arrive: there are no floating-point atomics, results have the same bits
-// from run to run, and one launch is enough.
+// A warp consists of 32 / LANES groups of LANES lanes, which lie along the columns of C. A group
+// takes a run of neighbouring rows, or shares one row with other groups of its warp, or all groups
+// of a block share a part of a long row. A group walks through the entries of its run as if they
+// were one row, LANES at a time: each lane loads one entry, and shared memory hands it to the
+// others, while the next LANES entries are in flight. So a short row costs no chain of dependent
+// loads of its own, and rows of B are always loaded FLIGHT at a time. Entries are added in the
+// order in which they are stored; the sums of groups that share a row are added in a fixed order,
+// and so are those of parts of a row, by the last block to arrive: there are no floating-point
+// atomics, results have the same bits from run to run, and one launch is enough.
 
 #pragma once
 
@@ -72,7 +72,7 @@ struct Share {
 
 // Loads a run from a list. (Lists that are made without analysis are written by the previous
 // kernel. They are read only after their lengths, which are read after wait_for_previous.)
-__device__ __forceinline__ Share take(const Run *from) {
+__device__ __forceinline__ Share load_run(const Run *from) {
     const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(from));
     return {int64_t(bits.y) << 32 | bits.x, int(bits.z), int(bits.w >> 16), int(bits.w & 0xffff)};
 }
@@ -82,7 +82,7 @@ __device__ __forceinline__ Share take_run(const Offsets &offsets, int64_t base, 
     if (place >= tasks.count)
         return {0, 0, 0, 0};
     if (tasks.runs)
-        return take(tasks.runs + place);
+        return load_run(tasks.runs + place);
     const int64_t row = place * tasks.rows_a_run;
     const int64_t rows = min(tasks.rows_a_run, tasks.rows - row);
     const int64_t begin = offsets.at(row), length = offsets.at(row + rows) - begin;
@@ -93,14 +93,14 @@ __device__ __forceinline__ Share take_run(const Offsets &offsets, int64_t base, 
 
 // Rows of B that a group has in flight at one time. More cost registers, and with them warps that
 // hide the same latency: 2 and 8 were measured slower.
-constexpr int kFlight = 4;
+constexpr int FLIGHT = 4;
 
 // Threads of a block of a wide kernel: a block keeps its registers until its longest warp is done,
 // so blocks are small.
-constexpr int kBlock = 128;
+constexpr int BLOCK = 128;
 
-template <bool first, class T, class U> struct Either { using type = T; };
-template <class T, class U> struct Either<false, T, U> { using type = U; };
+template <bool first, class First, class Second> struct Either { using type = First; };
+template <class First, class Second> struct Either<false, First, Second> { using type = Second; };
 
 // Address of a row of B in the lane's columns. stride: bytes between rows.
 template <class J>
@@ -111,30 +111,28 @@ __device__ __forceinline__ const char *row_at(const char *columns, J row, int64_
     return columns + row * stride;
 }
 
-template <class Acc, class X, int V>
-__device__ __forceinline__ void add_pack(Acc *sums, Acc factor, const Pack<X, V> &pack) {
+template <class Acc, class X, int WIDTH>
+__device__ __forceinline__ void add_pack(Acc *sums, Acc factor, const Pack<X, WIDTH> &pack) {
 #pragma unroll
-    for (int i = 0; i < V; ++i)
+    for (int i = 0; i < WIDTH; ++i)
         sums[i] = fma(factor, widen<Acc>(pack.v[i]), sums[i]);
 }
 
 // Entries that the lanes of a warp hand to each other through shared memory: 32 at a time, with the
 // row of the group's run that each belongs to.
-template <class J, class Factor, int G> struct alignas(16) Stage {
+template <class J, class Factor, int LANES> struct alignas(16) Stage {
     alignas(16) J k[32];
     alignas(16) Factor value[32];
     // Number of entries up to the end of each row of the run; the total beyond the last row.
-    alignas(16) int upto[32 / G][kMostRows];
+    alignas(16) int upto[32 / LANES][MOST_ROWS];
     uint8_t row[2][32]; // for this turn and the next
     // First row, first entry, and number of rows of each group.
-    int64_t first_row[32 / G], begin[32 / G];
-    int rows[32 / G];
+    int64_t first_row[32 / LANES], begin[32 / LANES];
+    int rows[32 / LANES];
 };
 
-template <bool is> struct Flag { static constexpr bool yes = is; };
-
-// What a group of lanes takes of a block's work: `sharing` groups share it, and this one is number
-// `which` of them.
+// Share of a block's work that a group of lanes takes: `sharing` groups share it, and this one is
+// number `which` of them.
 struct Work {
     Share own;
     int sharing, which;
@@ -150,12 +148,12 @@ template <bool LISTS> __device__ __forceinline__ int64_t part_count(const Tasks 
 template <bool LISTS, int LANES, class Column, class Value>
 __device__ __forceinline__ bool take_rows(const Matrix<Value, Column> &a, const Tasks &tasks,
                                           int64_t block, int spread, Work &work) {
-    constexpr int WARPS = kBlock / WARP, GROUPS = WARP / LANES;
+    constexpr int WARPS = BLOCK / WARP, GROUPS = WARP / LANES;
     const int group = threadIdx.x % WARP / LANES;
     int64_t warp = (block - part_count<LISTS>(tasks)) * WARPS + threadIdx.x / WARP;
     const int64_t warp_count = LISTS ? tasks.lengths[0] : tasks.warp_count;
     if (warp < warp_count) {
-        work.own = take(tasks.warps + warp);
+        work.own = load_run(tasks.warps + warp);
         work.sharing = GROUPS;
         work.which = group;
     } else if (LISTS) {
@@ -184,7 +182,7 @@ __device__ __forceinline__ bool add_warps(Acc (&sums)[COUNT], Acc *first, int ap
     if (threadIdx.x >= WARP)
         return false;
 #pragma unroll 1
-    for (int w = 1; w < kBlock / WARP; ++w) {
+    for (int w = 1; w < BLOCK / WARP; ++w) {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i)
             sums[i] = add(sums[i], first[w * apart + i * LANES + in_group]);
@@ -211,7 +209,7 @@ template <bool LISTS, class Value, class X, class Y, class Acc, class Column, in
 struct WideRows {
     static constexpr int GROUPS = WARP / LANES, COUNT = PACKS * WIDTH, TILE = COUNT * LANES;
     // Number of entries of a turn whose rows of B are in flight at one time.
-    static constexpr int NOW = LANES < kFlight ? LANES : kFlight;
+    static constexpr int NOW = LANES < FLIGHT ? LANES : FLIGHT;
     // Half types are widened once, when staged, and not by each lane that reads them.
     using Factor = typename Either<sizeof(Value) == 2, Acc, Value>::type;
     using Entries = Stage<Column, Factor, LANES>;
@@ -268,7 +266,7 @@ struct WideRows {
         __syncwarp();
 
 #pragma unroll
-        for (int j = in_group; j < kMostRows; j += LANES) {
+        for (int j = in_group; j < MOST_ROWS; j += LANES) {
             stage.upto[group][j] = j + 1 < own.rows && !nothing
                                        ? int(a.offsets.at(own.row + j + 1) - a.base - own.begin)
                                        : total;
@@ -286,7 +284,7 @@ struct WideRows {
     __device__ __forceinline__ void clear() { set_zero(sums); }
 
     // Stores the sums to C, and clears them.
-    __device__ __forceinline__ void put(int64_t row_of_a) {
+    __device__ __forceinline__ void store_row(int64_t row_of_a) {
         const int64_t target = c.template row<Column>(row_of_a);
         // Loaded here to save registers.
         const Acc alpha = alpha_.get(), beta = beta_.get();
@@ -328,9 +326,9 @@ struct WideRows {
         const int e = first + in_group;
         int end = total, row = 0;
         if (!LISTS && stage.rows[group] > 1) {
-            const auto uptos = *reinterpret_cast<const Pack<int, kMostRows> *>(stage.upto[group]);
+            const auto uptos = *reinterpret_cast<const Pack<int, MOST_ROWS> *>(stage.upto[group]);
 #pragma unroll
-            for (int i = 0; i < kMostRows; ++i)
+            for (int i = 0; i < MOST_ROWS; ++i)
                 row += uptos.v[i] <= e;
             if (e < total)
                 end = stage.upto[group][row];
@@ -392,7 +390,7 @@ struct WideRows {
                     add_pack(sums + p * WIDTH, widen<Acc>(factors.v[u % FACTORS]), packs[u][p]);
             }
             if (!LISTS && !whole && ended >> (place + u) & 1)
-                put(stage.first_row[group] + stage.row[half][place + u]);
+                store_row(stage.first_row[group] + stage.row[half][place + u]);
         }
     }
 
@@ -402,8 +400,8 @@ struct WideRows {
         const int longest = __reduce_max_sync(ALL_LANES, total);
         const int shortest = __reduce_min_sync(ALL_LANES, total);
         // Mask of the first NOW lanes of each group.
-        constexpr unsigned GROUP = LANES < 32 ? (1u << (LANES % 32)) - 1 : ALL_LANES;
-        constexpr unsigned PLACES = ALL_LANES / GROUP * ((1u << NOW) - 1);
+        constexpr unsigned LANES = LANES < 32 ? (1u << (LANES % 32)) - 1 : ALL_LANES;
+        constexpr unsigned POSITIONS = ALL_LANES / LANES * ((1u << NOW) - 1);
         fetch(0);
         __syncwarp();
         place(0);
@@ -421,7 +419,7 @@ struct WideRows {
 // Not unrolled, since the compiler would then hold all rows of B of a turn at a time.
 #pragma unroll 1
             for (int at = 0; at < LANES && first + at < longest; at += NOW) {
-                if (first + at + NOW <= shortest && (ended & PLACES << at) == 0) {
+                if (first + at + NOW <= shortest && (ended & POSITIONS << at) == 0) {
                     add_entries<true>(0, at, NOW, ended);
                 } else {
                     add_entries<false>(first / LANES & 1, at, total - first - at, ended);
@@ -431,12 +429,12 @@ struct WideRows {
     }
 
     // Stores the empty rows of the run.
-    __device__ __forceinline__ void put_empty_rows() {
+    __device__ __forceinline__ void store_empty_rows() {
         int before = 0;
         for (int j = 0; j < stage.rows[group]; ++j) {
             const int upto = stage.upto[group][j];
             if (upto == before)
-                put(stage.first_row[group] + j);
+                store_row(stage.first_row[group] + j);
             before = upto;
         }
     }
@@ -449,7 +447,7 @@ __device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const T
                                          const Scalar<Acc> &alpha, const Scalar<Acc> &beta,
                                          const Partial<Acc> &partial, int64_t flags, int turn) {
     using Rows = WideRows<LISTS, Value, X, Y, Acc, Column, LANES, WIDTH, PACKS, ALIGNED>;
-    constexpr int WARPS = kBlock / WARP, GROUPS = Rows::GROUPS;
+    constexpr int WARPS = BLOCK / WARP, GROUPS = Rows::GROUPS;
     __shared__ typename Rows::Shared shared[WARPS];
     Rows rows(a, b, c, n, alpha, beta, flags, shared);
     const int together = int(flags >> 8);
@@ -470,7 +468,7 @@ __device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const T
     rows.begin(work, tile);
     rows.add_all();
     if (!LISTS && rows.sharing == 1) {
-        rows.put_empty_rows();
+        rows.store_empty_rows();
         return;
     }
     add_groups<LANES>(rows.sums, is_part ? GROUPS : rows.sharing);
@@ -494,7 +492,7 @@ __device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const T
             return;
     }
     if (row >= 0)
-        rows.put(row);
+        rows.store_row(row);
 }
 
 // Loads WIDTH elements of a row of B from `from` on, with zeros from column n on. packs: B is
@@ -563,7 +561,7 @@ __device__ __forceinline__ void row_narrow(const Matrix<Value, Column> &a, const
     // Columns of a lane at the end, and lanes that then hold the same sum.
     constexpr int OWN = WIDTH > LANES ? WIDTH / LANES : 1;
     constexpr int COPIES = LANES > WIDTH ? LANES / WIDTH : 1;
-    constexpr int WARPS = kBlock / WARP, GROUPS = WARP / LANES;
+    constexpr int WARPS = BLOCK / WARP, GROUPS = WARP / LANES;
     __shared__ Acc of_warps[WARPS][OWN * LANES];
     const int lane = threadIdx.x & 31, group = lane / LANES, in_group = lane % LANES;
     int64_t block = blockIdx.x;

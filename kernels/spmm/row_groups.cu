@@ -7,22 +7,23 @@
 using namespace tarsia;
 
 // Blocks per multiprocessor: registers for 24 to 40 warps.
-#define BLOCKS(X, G, P)                                                                            \
-    ((P) > 1          ? (sizeof(X) == 8 ? 6 : 8)                                                   \
+#define BLOCKS(X, lanes, packs)                                                                    \
+    ((packs) > 1      ? (sizeof(X) == 8 ? 6 : 8)                                                   \
      : same<X, bf16>  ? 6                                                                          \
      : sizeof(X) != 4 ? 8                                                                          \
-     : (G) == 32      ? 9                                                                          \
+     : (lanes) == 32  ? 9                                                                          \
                       : 10)
-#define KERNEL_groups(name, types, G, P) KERNEL_OF(GROUPS, name, G, P, TYPES_##types)
-#define GROUPS(name, G, P, A, X, Y, Acc)                                                           \
-    extern "C" __global__ void __launch_bounds__(kBlock, BLOCKS(X, G, P))                          \
+#define KERNEL_groups(name, types, lanes, packs)                                                   \
+    KERNEL_OF(GROUPS, name, lanes, packs, TYPES_##types)
+#define GROUPS(name, lanes, packs, A, X, Y, Acc)                                                   \
+    extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS(X, lanes, packs))                   \
         name(const int32_t *indices, const A *values, int32_t base, GroupTasks tasks, const X *b,  \
              uint32_t b_packs, Y *c, int64_t c_row, int32_t n, Scalar<Acc> alpha,                  \
              Scalar<Acc> beta, Acc *partial, int64_t partial_stride, int32_t together) {           \
         begin_product();                                                                           \
-        row_groups<A, X, Y, Acc, G, int(16 / sizeof(X)), P>(indices, values, base, tasks, b,       \
-                                                            b_packs, c, c_row, n, alpha, beta,     \
-                                                            {partial, partial_stride}, together);  \
+        row_groups<A, X, Y, Acc, lanes, int(16 / sizeof(X)), packs>(                               \
+            indices, values, base, tasks, b, b_packs, c, c_row, n, alpha, beta,                    \
+            {partial, partial_stride}, together);                                                  \
     }
 KERNELS(groups, (f64), (spmm_row_groups_f64_8_1, 8, 1), (spmm_row_groups_f64_16_1, 16, 1),
         (spmm_row_groups_f64_32_1, 32, 1), (spmm_row_groups_f64_8_2, 8, 2),

@@ -1,12 +1,12 @@
 // SpMM `row` where rows of B and C are aligned to 16 bytes: C = alpha · A · B + beta · C on the
 // lists of rows that analysis makes (spmm/tasks.cuh), by CUDA cores.
 //
-// A group of G lanes, which lie along the columns of C, takes a row of A. Rows of middle length are
-// shared by two or four groups of a block, and parts of long rows by all groups of a block. Of G
-// entries each lane loads one, and shuffles hand it to the others, which load their columns of its
-// row of B, kFlight rows at a time, while the next G entries are in flight. Only the final sums of
-// a shared row go through shared memory. Entries are added in the order in which they are stored,
-// shares in their order, and parts of a row by the last block to arrive: there are no
+// A group of LANES lanes, which lie along the columns of C, takes a row of A. Rows of middle length
+// are shared by two or four groups of a block, and parts of long rows by all groups of a block. Of
+// LANES entries each lane loads one, and shuffles hand it to the others, which load their columns
+// of its row of B, FLIGHT rows at a time, while the next LANES entries are in flight. Only the
+// final sums of a shared row go through shared memory. Entries are added in the order in which they
+// are stored, shares in their order, and parts of a row by the last block to arrive: there are no
 // floating-point atomics, and results have the same bits from run to run.
 #pragma once
 
@@ -38,7 +38,7 @@ struct GroupShare {
 // Finds the group's share of the work of a block.
 template <int LANES>
 __device__ __forceinline__ GroupShare share_of_group(const GroupTasks &tasks, uint32_t block) {
-    constexpr int GROUPS = kBlock / LANES;
+    constexpr int GROUPS = BLOCK / LANES;
     const int group = threadIdx.x / LANES;
     GroupShare own = {0, -1, 0, 0, 0, block < tasks.quads_from};
     if (own.is_part) {
@@ -64,7 +64,7 @@ __device__ __forceinline__ GroupShare share_of_group(const GroupTasks &tasks, ui
         }
         const int64_t place = (int64_t(block - from) * GROUPS + group) >> own.sharing_log2;
         if (place < count) {
-            const Share run = take(list + place);
+            const Share run = load_run(list + place);
             own.begin = run.begin;
             own.row = int(run.row);
             own.length = run.length;
@@ -160,8 +160,8 @@ __device__ __forceinline__ void
 row_groups(const int32_t *indices, const Value *values, int32_t base, const GroupTasks &tasks,
            const X *b, uint32_t b_packs, Y *c, int64_t c_row, int32_t n, const Scalar<Acc> &alpha_,
            const Scalar<Acc> &beta_, const Partial<Acc> &partial, int32_t together) {
-    constexpr int GROUPS = kBlock / LANES, COUNT = PACKS * WIDTH, TILE = COUNT * LANES;
-    constexpr int NOW = LANES < kFlight ? LANES : kFlight;
+    constexpr int GROUPS = BLOCK / LANES, COUNT = PACKS * WIDTH, TILE = COUNT * LANES;
+    constexpr int NOW = LANES < FLIGHT ? LANES : FLIGHT;
     using Factor = typename Either<sizeof(Value) == 2, Acc, Value>::type;
     __shared__ alignas(16) Acc shares[GROUPS * TILE];
 

@@ -1,12 +1,12 @@
 // SpMM `sell`: C = alpha · A · B + beta · C on the slices of src/format/warp_sell.rs, for few
 // columns, in one launch.
 //
-// A lane reads E elements of a row of B, 32 bytes if there are so many columns: loads of whole
-// sectors by one lane were faster than lanes that load 16 bytes each and the same entries of A, or
-// hand these to each other by shuffles (docs/algorithms/sell.md). For more columns, a group of up
-// to four lanes takes the place of a lane in SpMV: a warp has 32 / G of a slice's lanes, a slice
-// takes G warps of a block, and those that share an item add their sums through shared memory.
-// Columns beyond those of a group are further tiles, along y of the grid.
+// A lane reads ELEMENTS neighbours of a row of B, 32 bytes if there are so many columns: loads of
+// whole sectors by one lane were faster than lanes that load 16 bytes each and the same entries of
+// A, or hand these to each other by shuffles (docs/algorithms/sell.md). For more columns, a group
+// of up to four lanes takes the place of a lane in SpMV: a warp has 32 / GROUP_LANES of a slice's
+// lanes, a slice takes GROUP_LANES warps of a block, and those that share an item add their sums
+// through shared memory. Columns beyond those of a group are further tiles, along y of the grid.
 
 #include "common/target.cuh"
 #include "ptx/launch.cuh"
@@ -18,8 +18,8 @@ using namespace tarsia::spmv;
 
 // Number of entries in a lane's group; and size in bytes from which on values have half steps: no
 // values do here, since rows of B need the registers.
-constexpr int V = 2, NO_HALVES = 1 << 10;
-// Warps of a block, which takes 4 / G slices.
+constexpr int GROUP_ENTRIES = 2, NO_HALVES = 1 << 10;
+// Warps of a block, which takes 4 / GROUP_LANES slices.
 constexpr int BLOCK_WARPS = 4, BLOCK_THREADS = BLOCK_WARPS * WARP;
 // Largest number of lanes of a group.
 constexpr int MOST_GROUP = 4;
@@ -37,7 +37,7 @@ template <class X, class Y> struct Dense {
     // log2 of the number of lanes of a group.
     int32_t group_log2;
     // True if rows of C and of the old values are aligned to 16 bytes, or to a lane's elements of a
-    // row if these are less, and n is a multiple of E.
+    // row if these are less, and n is a multiple of ELEMENTS.
     int32_t packs;
 };
 
@@ -50,11 +50,11 @@ template <class Acc> struct Join {
 };
 
 // Sums that a lane has of a row.
-template <class Acc, int E> struct Sums { Acc v[E]; };
+template <class Acc, int ELEMENTS> struct Sums { Acc v[ELEMENTS]; };
 
 // Elements that a lane holds of a row of B.
-template <class X, int E> struct Factors {
-    static constexpr int WORDS = E * sizeof(X) / 4;
+template <class X, int ELEMENTS> struct Factors {
+    static constexpr int WORDS = ELEMENTS * sizeof(X) / 4;
     uint32_t words[WORDS];
 
     static __device__ __forceinline__ Factors load(const char *from) {
@@ -76,25 +76,26 @@ template <class X, int E> struct Factors {
     }
 };
 
-template <class Acc, class X, int E>
-__device__ __forceinline__ Sums<Acc, E> widened(const Sums<Acc, E> &, const Factors<X, E> &from) {
-    Sums<Acc, E> out;
+template <class Acc, class X, int ELEMENTS>
+__device__ __forceinline__ Sums<Acc, ELEMENTS> widened(const Sums<Acc, ELEMENTS> &,
+                                                       const Factors<X, ELEMENTS> &from) {
+    Sums<Acc, ELEMENTS> out;
 #pragma unroll
-    for (int e = 0; e < E; ++e)
+    for (int e = 0; e < ELEMENTS; ++e)
         out.v[e] = widen<Acc>(element<X>(from.words, e));
     return out;
 }
-template <class Acc, int E, class A>
-__device__ __forceinline__ void add_product(Sums<Acc, E> &sum, A value,
-                                            const Sums<Acc, E> &factors) {
+template <class Acc, int ELEMENTS, class A>
+__device__ __forceinline__ void add_product(Sums<Acc, ELEMENTS> &sum, A value,
+                                            const Sums<Acc, ELEMENTS> &factors) {
     const Acc wide = widen<Acc>(value);
 #pragma unroll
-    for (int e = 0; e < E; ++e)
+    for (int e = 0; e < ELEMENTS; ++e)
         sum.v[e] = fma(wide, factors.v[e], sum.v[e]);
 }
 
 // Position of a lane in its group, warp and slice.
-struct Place {
+struct LanePosition {
     // Number of lanes of a group, and rank of this one.
     int group, rank;
     // Number of groups of the warp, number of this one in the warp, and its lane in the slice.
@@ -104,16 +105,18 @@ struct Place {
 };
 
 // Sums of the block's warps in shared memory, by warp, row of an item and column.
-template <class Acc, int E, int K> struct Shared { Acc v[BLOCK_WARPS][K][MOST_GROUP * E]; };
+template <class Acc, int ELEMENTS, int ITEM_ROWS> struct Shared {
+    Acc v[BLOCK_WARPS][ITEM_ROWS][MOST_GROUP * ELEMENTS];
+};
 
 // Stores the lane's columns of a row of C.
-template <class X, class Y, class Acc, int E>
-__device__ __forceinline__ void put(const Dense<X, Y> &d, int64_t row, int64_t col,
-                                    const Sums<Acc, E> &sums, Acc alpha, Acc beta) {
+template <class X, class Y, class Acc, int ELEMENTS>
+__device__ __forceinline__ void store_row(const Dense<X, Y> &d, int64_t row, int64_t col,
+                                          const Sums<Acc, ELEMENTS> &sums, Acc alpha, Acc beta) {
     Y *c = d.c + row * d.c_row + col * d.c_col;
     const Y *old = d.old + row * d.old_row + col * d.old_col;
     if (d.packs) {
-        constexpr int BYTES = E * sizeof(Y), PART = BYTES < 16 ? BYTES : 16;
+        constexpr int BYTES = ELEMENTS * sizeof(Y), PART = BYTES < 16 ? BYTES : 16;
         struct alignas(PART) Pack {
             Y v[PART / sizeof(Y)];
         };
@@ -130,7 +133,7 @@ __device__ __forceinline__ void put(const Dense<X, Y> &d, int64_t row, int64_t c
         }
     } else {
 #pragma unroll
-        for (int e = 0; e < E; ++e) {
+        for (int e = 0; e < ELEMENTS; ++e) {
             if (col + e < d.n)
                 store(c + e * d.c_col, old + e * d.old_col, alpha, sums.v[e], beta);
         }
@@ -139,16 +142,16 @@ __device__ __forceinline__ void put(const Dense<X, Y> &d, int64_t row, int64_t c
 
 // Adds the sums of a block's parts of a row in their order; the row's last block also adds those of
 // the row's other blocks, which begin with block `first`.
-template <class X, class Y, class Acc, int E, int K>
-__device__ __forceinline__ void join_parts(const Dense<X, Y> &d, const Join<Acc> &j,
-                                           const SliceHead &head, const Place &at, bool is_some,
-                                           int64_t col, Sums<Acc, E> &sums,
-                                           Shared<Acc, E, K> &shared, Acc alpha, Acc beta) {
+template <class X, class Y, class Acc, int ELEMENTS, int ITEM_ROWS>
+__device__ __forceinline__ void
+join_parts(const Dense<X, Y> &d, const Join<Acc> &j, const SliceHead &head, const LanePosition &at,
+           bool is_some, int64_t col, Sums<Acc, ELEMENTS> &sums,
+           Shared<Acc, ELEMENTS, ITEM_ROWS> &shared, Acc alpha, Acc beta) {
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     if (at.number == 0) {
 #pragma unroll
-        for (int e = 0; e < E; ++e)
-            shared.v[warp][0][at.rank * E + e] = sums.v[e];
+        for (int e = 0; e < ELEMENTS; ++e)
+            shared.v[warp][0][at.rank * ELEMENTS + e] = sums.v[e];
     }
     __syncthreads();
     if (warp > 0)
@@ -156,19 +159,20 @@ __device__ __forceinline__ void join_parts(const Dense<X, Y> &d, const Join<Acc>
 #pragma unroll 1
     for (int w = 1; w < BLOCK_WARPS; ++w) {
 #pragma unroll
-        for (int e = 0; e < E; ++e)
-            sums.v[e] = add(sums.v[e], shared.v[w][0][at.rank * E + e]);
+        for (int e = 0; e < ELEMENTS; ++e)
+            sums.v[e] = add(sums.v[e], shared.v[w][0][at.rank * ELEMENTS + e]);
     }
-    // The head counts blocks of four slices, each of which is G blocks of this launch.
+    // The head counts blocks of four slices, each of which is GROUP_LANES blocks of this launch.
     const int64_t first = int64_t(head.place) * at.group, block = blockIdx.x;
     const bool is_last = (head.flags & LAST) && int(block % at.group) == at.group - 1;
-    Acc *const of_tile = j.sums + blockIdx.y * j.block_count * (at.group * E) + at.rank * E;
+    Acc *const of_tile =
+        j.sums + blockIdx.y * j.block_count * (at.group * ELEMENTS) + at.rank * ELEMENTS;
     unsigned *const counter = j.counters + blockIdx.y * j.counter_count + head.place;
     if (!is_last) {
         if (at.number == 0) {
 #pragma unroll
-            for (int e = 0; e < E; ++e)
-                of_tile[block * (at.group * E) + e] = sums.v[e];
+            for (int e = 0; e < ELEMENTS; ++e)
+                of_tile[block * (at.group * ELEMENTS) + e] = sums.v[e];
         }
         __threadfence();
         __syncwarp();
@@ -185,42 +189,45 @@ __device__ __forceinline__ void join_parts(const Dense<X, Y> &d, const Join<Acc>
         }
         __threadfence();
         __syncwarp();
-        Sums<Acc, E> others;
+        Sums<Acc, ELEMENTS> others;
 #pragma unroll
-        for (int e = 0; e < E; ++e)
+        for (int e = 0; e < ELEMENTS; ++e)
             others.v[e] = zero<Acc>();
         for (int64_t b = first + at.number; b < block; b += at.groups) {
 #pragma unroll
-            for (int e = 0; e < E; ++e)
-                others.v[e] = add(others.v[e], load_l2(of_tile + b * (at.group * E) + e));
+            for (int e = 0; e < ELEMENTS; ++e)
+                others.v[e] = add(others.v[e], load_l2(of_tile + b * (at.group * ELEMENTS) + e));
         }
         __syncwarp();
         for (int delta = at.group; delta < WARP; delta *= 2) {
 #pragma unroll
-            for (int e = 0; e < E; ++e)
+            for (int e = 0; e < ELEMENTS; ++e)
                 others.v[e] = add(others.v[e], shuffle_xor(others.v[e], delta));
         }
 #pragma unroll
-        for (int e = 0; e < E; ++e)
+        for (int e = 0; e < ELEMENTS; ++e)
             sums.v[e] = add(others.v[e], sums.v[e]);
     }
     if (at.number == 0 && is_some)
-        put(d, int64_t(head.row), col, sums, alpha, beta);
+        store_row(d, int64_t(head.row), col, sums, alpha, beta);
 }
 
 // Number of steps in flight besides the next one. More of them cost registers, and with them warps
 // (0.96 of the speed in fp32), but in fp64 groups have fewer entries each (1.18).
-template <int K, class Acc> constexpr int UNDER_WAY = K == 1 && sizeof(Acc) == 8 ? 2 : 1;
+template <int ITEM_ROWS, class Acc>
+constexpr int UNDER_WAY = ITEM_ROWS == 1 && sizeof(Acc) == 8 ? 2 : 1;
 
-// Computes the sums of an item's K rows; all lanes of group 0 of its first warp get them.
-template <int K, int U, class A, class X, class Y, class Acc, int E, int M>
-__device__ __forceinline__ void
-sum_items(const Sell<A> &a, const SliceHead &head, const Dense<X, Y> &d, int64_t col,
-          const Place &at, LaneItem &item, Sums<Acc, E> (&sums)[K], Shared<Acc, E, M> &shared) {
+// Computes the sums of the rows of an item; all lanes of group 0 of its first warp get them.
+template <int ITEM_ROWS, int IN_FLIGHT, class A, class X, class Y, class Acc, int ELEMENTS,
+          int MOST_ITEM_ROWS>
+__device__ __forceinline__ void sum_items(const Sell<A> &a, const SliceHead &head,
+                                          const Dense<X, Y> &d, int64_t col, const LanePosition &at,
+                                          LaneItem &item, Sums<Acc, ELEMENTS> (&sums)[ITEM_ROWS],
+                                          Shared<Acc, ELEMENTS, MOST_ITEM_ROWS> &shared) {
 #pragma unroll
-    for (int k = 0; k < K; ++k) {
+    for (int k = 0; k < ITEM_ROWS; ++k) {
 #pragma unroll
-        for (int e = 0; e < E; ++e)
+        for (int e = 0; e < ELEMENTS; ++e)
             sums[k].v[e] = zero<Acc>();
     }
     const int lanes = 1 << head.lanes_log2, lane = at.lane;
@@ -231,29 +238,31 @@ sum_items(const Sell<A> &a, const SliceHead &head, const Dense<X, Y> &d, int64_t
     const char *const b = reinterpret_cast<const char *>(d.b + col);
     const auto from = [stride](const char *row) {
         return [row, stride](uint32_t column) {
-            return Factors<X, E>::load(row + int64_t(int32_t(column)) * stride);
+            return Factors<X, ELEMENTS>::load(row + int64_t(int32_t(column)) * stride);
         };
     };
     if (head.flags & WIDE) {
-        sum_lane<V, K, U, Columns::WIDE, NO_HALVES>(sums, values, a.wide + first, lane, lane,
-                                                    WARP * V / 2, WARP * V, from(b), steps, item);
+        sum_lane<GROUP_ENTRIES, ITEM_ROWS, IN_FLIGHT, Columns::WIDE, NO_HALVES>(
+            sums, values, a.wide + first, lane, lane, WARP * GROUP_ENTRIES / 2,
+            WARP * GROUP_ENTRIES, from(b), steps, item);
     } else if (head.flags & ADJACENT) {
-        sum_lane<V, K, U, Columns::ADJACENT, NO_HALVES>(
+        sum_lane<GROUP_ENTRIES, ITEM_ROWS, IN_FLIGHT, Columns::ADJACENT, NO_HALVES>(
             sums, values, a.narrow + first, lane, lane, WARP, WARP,
             from(b + int64_t(head.base) * stride), steps, item);
     } else {
-        const bool runs = K == 1 && head.flags & RUNS;
+        const bool runs = ITEM_ROWS == 1 && head.flags & RUNS;
         const int64_t base = int64_t(head.base) + (runs ? lane : 0);
-        sum_lane<V, K, U, Columns::NARROW, NO_HALVES>(
-            sums, values, a.narrow + first, lane, runs ? 0 : lane, runs ? V : WARP * V / 2,
-            runs ? V : WARP * V, from(b + base * stride), steps, item);
+        sum_lane<GROUP_ENTRIES, ITEM_ROWS, IN_FLIGHT, Columns::NARROW, NO_HALVES>(
+            sums, values, a.narrow + first, lane, runs ? 0 : lane,
+            runs ? GROUP_ENTRIES : WARP * GROUP_ENTRIES / 2,
+            runs ? GROUP_ENTRIES : WARP * GROUP_ENTRIES, from(b + base * stride), steps, item);
     }
     const int upto = at.group * min(lanes, at.groups);
     for (int delta = at.group; delta < upto; delta *= 2) {
 #pragma unroll
-        for (int k = 0; k < K; ++k) {
+        for (int k = 0; k < ITEM_ROWS; ++k) {
 #pragma unroll
-            for (int e = 0; e < E; ++e)
+            for (int e = 0; e < ELEMENTS; ++e)
                 sums[k].v[e] = add(sums[k].v[e], shuffle_xor(sums[k].v[e], delta));
         }
     }
@@ -263,10 +272,10 @@ sum_items(const Sell<A> &a, const SliceHead &head, const Dense<X, Y> &d, int64_t
     const int warp = threadIdx.x / WARP, sharing = lanes / at.groups;
     if (at.number == 0) {
 #pragma unroll
-        for (int k = 0; k < K; ++k) {
+        for (int k = 0; k < ITEM_ROWS; ++k) {
 #pragma unroll
-            for (int e = 0; e < E; ++e)
-                shared.v[warp][k][at.rank * E + e] = sums[k].v[e];
+            for (int e = 0; e < ELEMENTS; ++e)
+                shared.v[warp][k][at.rank * ELEMENTS + e] = sums[k].v[e];
         }
     }
     // Barrier of the slice's warps: all warps of the block, or one half.
@@ -282,10 +291,10 @@ sum_items(const Sell<A> &a, const SliceHead &head, const Dense<X, Y> &d, int64_t
 #pragma unroll 1
     for (int w = 1; w < sharing; ++w) {
 #pragma unroll
-        for (int k = 0; k < K; ++k) {
+        for (int k = 0; k < ITEM_ROWS; ++k) {
 #pragma unroll
-            for (int e = 0; e < E; ++e)
-                sums[k].v[e] = add(sums[k].v[e], shared.v[warp + w][k][at.rank * E + e]);
+            for (int e = 0; e < ELEMENTS; ++e)
+                sums[k].v[e] = add(sums[k].v[e], shared.v[warp + w][k][at.rank * ELEMENTS + e]);
         }
     }
 }
@@ -304,17 +313,17 @@ __device__ __forceinline__ void scale(const Dense<X, Y> &d, int64_t rows, Acc be
     }
 }
 
-template <int K, int E, class A, class X, class Y, class Acc>
+template <int ITEM_ROWS, int ELEMENTS, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void sell(const Sell<A> &a, const Dense<X, Y> &d, Scalar<Acc> alpha,
                                      Scalar<Acc> beta, const Join<Acc> &joined) {
-    __shared__ Shared<Acc, E, K> shared;
+    __shared__ Shared<Acc, ELEMENTS, ITEM_ROWS> shared;
     if (is_zero(alpha.get())) {
         scale(d, a.rows, beta.get());
         return;
     }
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int group = 1 << d.group_log2;
-    Place at;
+    LanePosition at;
     at.group = group;
     at.rank = lane & (group - 1);
     at.groups = WARP >> d.group_log2;
@@ -326,9 +335,9 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const Dense<X, Y> &d, Sca
     if (slice >= a.slices)
         return;
     const SliceHead head = load_head(a, slice);
-    // Memory behind a row of B is readable up to the next multiple of E columns. Lanes beyond the
-    // last column read the first ones, and store nothing.
-    const int64_t tile_col = (int64_t(blockIdx.y) << d.group_log2) * E + at.rank * E;
+    // Memory behind a row of B is readable up to the next multiple of ELEMENTS columns. Lanes
+    // beyond the last column read the first ones, and store nothing.
+    const int64_t tile_col = (int64_t(blockIdx.y) << d.group_log2) * ELEMENTS + at.rank * ELEMENTS;
     const bool is_some = tile_col < d.n;
     const int64_t col = is_some ? tile_col : 0;
     const int lanes = 1 << head.lanes_log2, number = at.lane >> head.lanes_log2;
@@ -342,43 +351,47 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const Dense<X, Y> &d, Sca
         item.row = head.row;
     }
     const bool is_first = (at.lane & (lanes - 1)) == 0 && is_some;
-    if constexpr (K > 1) {
+    if constexpr (ITEM_ROWS > 1) {
         if (head.flags & ROWS) {
-            Sums<Acc, E> sums[K];
-            sum_items<K, UNDER_WAY<K, Acc>>(a, head, d, col, at, item, sums, shared);
+            Sums<Acc, ELEMENTS> sums[ITEM_ROWS];
+            sum_items<ITEM_ROWS, UNDER_WAY<ITEM_ROWS, Acc>>(a, head, d, col, at, item, sums,
+                                                            shared);
             if (is_first && item.row != NO_ROW) {
 #pragma unroll
-                for (int k = 0; k < K; ++k)
-                    put(d, int64_t(item.row) + k, col, sums[k], alpha.get(), beta.get());
+                for (int k = 0; k < ITEM_ROWS; ++k)
+                    store_row(d, int64_t(item.row) + k, col, sums[k], alpha.get(), beta.get());
             }
             return;
         }
     }
-    Sums<Acc, E> sums[1];
-    sum_items<1, UNDER_WAY<K, Acc>>(a, head, d, col, at, item, sums, shared);
+    Sums<Acc, ELEMENTS> sums[1];
+    sum_items<1, UNDER_WAY<ITEM_ROWS, Acc>>(a, head, d, col, at, item, sums, shared);
     if (head.flags & PART) {
         join_parts(d, joined, head, at, is_some, col, sums[0], shared, alpha.get(), beta.get());
     } else if (is_first && item.row != NO_ROW) {
-        put(d, int64_t(item.row), col, sums[0], alpha.get(), beta.get());
+        store_row(d, int64_t(item.row), col, sums[0], alpha.get(), beta.get());
     }
 }
 
 // Number of blocks per multiprocessor for which registers must suffice without spills.
-template <int K, int E, class A, class X, class Acc> constexpr int blocks() {
-    constexpr int U = UNDER_WAY<K, Acc>;
+template <int ITEM_ROWS, int ELEMENTS, class A, class X, class Acc> constexpr int blocks() {
+    constexpr int IN_FLIGHT = UNDER_WAY<ITEM_ROWS, Acc>;
     constexpr int WORDS = sizeof(Acc) / 4;
     // Registers for two steps of entries, one step of rows of B, sums, and addresses.
-    constexpr int ENTRIES = 2 * U * (K * (V * int(sizeof(A)) + 3) / 4 + V);
+    constexpr int ENTRIES =
+        2 * IN_FLIGHT * (ITEM_ROWS * (GROUP_ENTRIES * int(sizeof(A)) + 3) / 4 + GROUP_ENTRIES);
 // Compilers use more registers for architectures other than 9.0.
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1000)
-    constexpr int MORE = U > 1 ? 60 : sizeof(X) == 2 && E > 2 ? 48 : 44;
+    constexpr int MORE = IN_FLIGHT > 1 ? 60 : sizeof(X) == 2 && ELEMENTS > 2 ? 48 : 44;
 #else
-    constexpr bool FITS = U > 1 || (sizeof(X) == 4 && E == 8);
+    constexpr bool FITS = IN_FLIGHT > 1 || (sizeof(X) == 4 && ELEMENTS == 8);
     // CUDA 12's compiler uses a few more for four floats of one row.
-    constexpr bool TAKES_MORE = __CUDACC_VER_MAJOR__ < 13 && K == 1 && E == 4 && sizeof(X) == 4;
-    constexpr int MORE = FITS ? 30 : (sizeof(X) == 2 && E > 2) || TAKES_MORE ? 44 : 36;
+    constexpr bool TAKES_MORE =
+        __CUDACC_VER_MAJOR__ < 13 && ITEM_ROWS == 1 && ELEMENTS == 4 && sizeof(X) == 4;
+    constexpr int MORE = FITS ? 30 : (sizeof(X) == 2 && ELEMENTS > 2) || TAKES_MORE ? 44 : 36;
 #endif
-    constexpr int REGISTERS = ENTRIES + U * V * E * int(sizeof(X)) / 4 + K * E * WORDS + MORE;
+    constexpr int REGISTERS = ENTRIES + IN_FLIGHT * GROUP_ENTRIES * ELEMENTS * int(sizeof(X)) / 4 +
+                              ITEM_ROWS * ELEMENTS * WORDS + MORE;
     constexpr int FIT = 65536 / (BLOCK_WARPS * WARP) / ((REGISTERS + 7) / 8 * 8);
     return FIT < 10 ? FIT : 10;
 }
@@ -387,18 +400,20 @@ template <int K, int E, class A, class X, class Acc> constexpr int blocks() {
 
 using namespace tarsia;
 
-// Grid: ceil(slices · G / 4) by tiles, blocks of 128 threads. All kernels have V = 2.
-#define KERNEL_product(name, types, K, E) KERNEL_OF(SELL, name, K, E, TYPES_##types)
-#define SELL(name, K, E, A, X, Y, Acc)                                                             \
+// Grid: ceil(slices · GROUP_LANES / 4) by tiles, blocks of 128 threads. All kernels have
+// GROUP_ENTRIES = 2.
+#define KERNEL_product(name, types, ITEM_ROWS, ELEMENTS)                                           \
+    KERNEL_OF(SELL, name, ITEM_ROWS, ELEMENTS, TYPES_##types)
+#define SELL(name, ITEM_ROWS, ELEMENTS, A, X, Y, Acc)                                              \
     extern "C" __global__ void __launch_bounds__(spmm::BLOCK_THREADS,                              \
-                                                 spmm::blocks<K, E, A, X, Acc>())                  \
+                                                 spmm::blocks<ITEM_ROWS, ELEMENTS, A, X, Acc>())   \
         name(int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,    \
              const A *values, const uint16_t *narrow, const uint32_t *wide,                        \
              spmm::Dense<X, Y> dense, Scalar<Acc> alpha, Scalar<Acc> beta,                         \
              spmm::Join<Acc> joined) {                                                             \
         begin_product();                                                                           \
         const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
-        spmm::sell<K, E>(a, dense, alpha, beta, joined);                                           \
+        spmm::sell<ITEM_ROWS, ELEMENTS>(a, dense, alpha, beta, joined);                            \
     }
 KERNELS(product, (f64), (spmm_sell_1_2_f64, 1, 2), (spmm_sell_2_2_f64, 2, 2),
         (spmm_sell_3_2_f64, 3, 2), (spmm_sell_1_4_f64, 1, 4), (spmm_sell_2_4_f64, 2, 4),

@@ -21,7 +21,7 @@ constexpr int BLOCKS = COLUMNS == 64 ? (sizeof(T) == 4 || by_columns ? 4 : 5)
 #define KERNEL_columns(name, types, WIDTH, COLUMNS)                                                \
     KERNEL_OF(SMAT, name, WIDTH, COLUMNS, true, TYPES_##types)
 #define SMAT(name, WIDTH, COLUMNS, by_columns, T, X, Y, Acc)                                       \
-    extern "C" __global__ void __launch_bounds__(32 * kWarps, BLOCKS<T, COLUMNS, by_columns>)      \
+    extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS<T, COLUMNS, by_columns>)       \
         name(Matrix matrix, Dense<T, Y> dense, Scalar<Sum<T>> alpha, Scalar<Sum<T>> beta,          \
              Join joined, int32_t tiles) {                                                         \
         begin_product();                                                                           \

@@ -16,10 +16,10 @@ using namespace tarsia;
 namespace {
 
 // Number of rows of a window, and of threads of a block.
-constexpr int kWindow = 256;
+constexpr int WINDOW = 256;
 
 // Number of bits of the lengths by which runs are sorted.
-constexpr int kLengthBits = 13;
+constexpr int LENGTH_BITS = 13;
 
 } // namespace
 
@@ -34,24 +34,25 @@ struct Limits {
     int64_t pairs;
 };
 
-// Lists and other numbers that are counted: kSlots are slots for sums of parts, kCounters their
-// counters. kPairs is the last section of the list kWarps.
-constexpr int kRuns = 0, kWarps = 1, kParts = 2, kSlots = 3, kCounters = 4, kPairs = 5, kLists = 6;
+// Lists and other numbers that are counted: SLOTS are slots for sums of parts, COUNTERS their
+// counters. PAIRS is the last section of the list WARPS.
+constexpr int RUNS = 0, WARPS = 1, PARTS = 2, SLOTS = 3, COUNTERS = 4, PAIRS = 5, LISTS = 6;
 
-// Where the lists go, and how many elements windows have: counts[list · windows + window].
+// Destinations of the lists, and the number of elements that each window has: counts[list · windows
+// + window].
 struct Lists {
     int64_t *counts;
     Run *runs, *warps;
     Part *parts;
 };
 
-using Scan = cub::BlockScan<int, kWindow>;
+using Scan = cub::BlockScan<int, WINDOW>;
 
 // Without `fill`, counts a window's `own` elements of a list; with `fill`, returns the position of
 // the first of this thread's, from the exclusive sums over all counts. Called by all threads.
 template <bool fill>
-__device__ __forceinline__ int64_t place_of(const Lists &lists, Scan::TempStorage &storage,
-                                            int list, int own) {
+__device__ __forceinline__ int64_t position_of(const Lists &lists, Scan::TempStorage &storage,
+                                               int list, int own) {
     int rank, count;
     __syncthreads();
     Scan(storage).ExclusiveSum(own, rank, count);
@@ -69,11 +70,11 @@ template <bool fill>
 __device__ __forceinline__ void make_single_runs(const Offsets &offsets, int64_t base,
                                                  const Lists &lists, Scan::TempStorage &scan,
                                                  bool is_short, int64_t length) {
-    const int64_t rank = place_of<fill>(lists, scan, kRuns, is_short);
+    const int64_t rank = position_of<fill>(lists, scan, RUNS, is_short);
     if constexpr (fill) {
-        using Sort = cub::BlockRadixSort<uint16_t, kWindow, 1, int32_t>;
+        using Sort = cub::BlockRadixSort<uint16_t, WINDOW, 1, int32_t>;
         __shared__ typename Sort::TempStorage sort;
-        __shared__ int lengths[kWindow];
+        __shared__ int lengths[WINDOW];
         __shared__ int64_t first_run;
         const int here = threadIdx.x;
         // Rows of other lists come last.
@@ -83,9 +84,9 @@ __device__ __forceinline__ void make_single_runs(const Offsets &offsets, int64_t
         if (here == 0)
             first_run = rank;
         __syncthreads();
-        Sort(sort).SortDescending(key, place, 0, kLengthBits + 1);
+        Sort(sort).SortDescending(key, place, 0, LENGTH_BITS + 1);
         if (key[0] > 0) {
-            const int64_t row = int64_t(blockIdx.x) * kWindow + place[0];
+            const int64_t row = int64_t(blockIdx.x) * WINDOW + place[0];
             lists.runs[first_run + here] = {offsets.at(row) - base, int32_t(row), 1,
                                             uint16_t(lengths[place[0]])};
         }
@@ -98,8 +99,8 @@ template <bool fill>
 __device__ __forceinline__ void make_packed_runs(const Lists &lists, Scan::TempStorage &scan,
                                                  int quota, bool is_short, int64_t begin,
                                                  int64_t row, int64_t length) {
-    __shared__ int numbers[kWindow + 1], lengths[kWindow];
-    const int here = threadIdx.x, least = (quota + kMostRows - 1) / kMostRows;
+    __shared__ int numbers[WINDOW + 1], lengths[WINDOW];
+    const int here = threadIdx.x, least = (quota + MOST_ROWS - 1) / MOST_ROWS;
     const int weight = is_short ? max(int(length), least) : 0;
     int number;
     __syncthreads();
@@ -108,10 +109,10 @@ __device__ __forceinline__ void make_packed_runs(const Lists &lists, Scan::TempS
     numbers[here] = number;
     lengths[here] = int(is_short ? length : 0);
     if (here == 0)
-        numbers[kWindow] = -1;
+        numbers[WINDOW] = -1;
     __syncthreads();
     const bool begins = is_short && (here == 0 || numbers[here - 1] != number);
-    const int64_t place = place_of<fill>(lists, scan, kRuns, begins);
+    const int64_t place = position_of<fill>(lists, scan, RUNS, begins);
     if constexpr (fill) {
         if (begins) {
             int its_rows = 0, total = 0;
@@ -130,7 +131,7 @@ template <bool fill>
 __device__ __forceinline__ void make_tasks(const Offsets &offsets, int64_t base, int64_t rows,
                                            const Limits &limits, const Lists &lists) {
     __shared__ typename Scan::TempStorage scan;
-    const int64_t windows = gridDim.x, row = int64_t(blockIdx.x) * kWindow + threadIdx.x;
+    const int64_t windows = gridDim.x, row = int64_t(blockIdx.x) * WINDOW + threadIdx.x;
     int64_t begin = 0, length = -1;
     if (row < rows) {
         begin = offsets.at(row) - base;
@@ -141,16 +142,16 @@ __device__ __forceinline__ void make_tasks(const Offsets &offsets, int64_t base,
     const int count = is_cut ? int((length + limits.part - 1) / limits.part) : 0;
     const bool is_warps = length > limits.alone && !is_cut,
                is_pairs = is_warps && length <= limits.pairs;
-    const int64_t of_warp = place_of<fill>(lists, scan, kWarps, is_warps && !is_pairs);
-    const int64_t of_pairs = place_of<fill>(lists, scan, kPairs, is_pairs);
-    const int64_t first = place_of<fill>(lists, scan, kParts, count);
-    const int64_t slot = place_of<fill>(lists, scan, kSlots, count > 1 ? count : 0);
+    const int64_t of_warp = position_of<fill>(lists, scan, WARPS, is_warps && !is_pairs);
+    const int64_t of_pairs = position_of<fill>(lists, scan, PAIRS, is_pairs);
+    const int64_t first = position_of<fill>(lists, scan, PARTS, count);
+    const int64_t slot = position_of<fill>(lists, scan, SLOTS, count > 1 ? count : 0);
     const int64_t counter =
-        place_of<fill>(lists, scan, kCounters, count > 1 ? counters_of(count) : 0);
+        position_of<fill>(lists, scan, COUNTERS, count > 1 ? counters_of(count) : 0);
     if constexpr (fill) {
         if (is_warps) {
             const int64_t others =
-                lists.counts[(kWarps + 1) * windows] - lists.counts[kWarps * windows];
+                lists.counts[(WARPS + 1) * windows] - lists.counts[WARPS * windows];
             lists.warps[is_pairs ? others + of_pairs : of_warp] = {begin, int32_t(row), 1,
                                                                    uint16_t(length)};
         }
@@ -169,13 +170,13 @@ __device__ __forceinline__ void make_tasks(const Offsets &offsets, int64_t base,
     }
 }
 
-extern "C" __global__ void __launch_bounds__(kWindow)
+extern "C" __global__ void __launch_bounds__(WINDOW)
     spmm_tasks_count(const void *offsets, int64_t wide, int64_t base, int64_t rows, Limits limits,
                      int64_t *counts) {
     make_tasks<false>({offsets, wide}, base, rows, limits, {counts, nullptr, nullptr, nullptr});
 }
 
-extern "C" __global__ void __launch_bounds__(kWindow)
+extern "C" __global__ void __launch_bounds__(WINDOW)
     spmm_tasks_fill(const void *offsets, int64_t wide, int64_t base, int64_t rows, Limits limits,
                     int64_t *counts, Run *runs, Run *warps, Part *parts) {
     make_tasks<true>({offsets, wide}, base, rows, limits, {counts, runs, warps, parts});
@@ -184,7 +185,7 @@ extern "C" __global__ void __launch_bounds__(kWindow)
 namespace {
 
 // Number of rows of a block that makes lists without analysis.
-constexpr int kListed = 1024;
+constexpr int LISTED = 1024;
 
 // Number of list elements of a row, or their sum over several rows.
 struct Listed {
@@ -223,19 +224,19 @@ __device__ __forceinline__ Listed scan(Listed sum) {
 // two) neighbouring rows each. Rows of runs with more than limits.alone entries go to warps or, if
 // they are longer than limits.most, to blocks, in parts. Blocks reserve list elements in the order
 // in which they arrive; sums do not depend on it. `state` (a ticket, and the lengths of lists as
-// numbered by kWarps to kCounters) is zero before and after; lengths[0] and [1] become the lengths
+// numbered by WARPS to COUNTERS) is zero before and after; lengths[0] and [1] become the lengths
 // of the lists of warps and of parts.
-extern "C" __global__ void __launch_bounds__(kListed)
+extern "C" __global__ void __launch_bounds__(LISTED)
     spmm_tasks_unanalyzed(const void *offsets, int64_t wide, int64_t base, int64_t rows,
                           int64_t rows_a_run, Limits limits, Run *warps, Part *parts,
                           unsigned *state, int64_t *lengths) {
     const auto at = [&](int64_t i) { return Offsets{offsets, wide}.at(i) - base; };
     // The product's blocks start while the last blocks here are running; they wait for these.
     let_next_begin();
-    __shared__ Listed of_warps[kListed / 32];
+    __shared__ Listed of_warps[LISTED / 32];
     __shared__ unsigned starts[4];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int64_t row = int64_t(blockIdx.x) * kListed + threadIdx.x;
+    const int64_t row = int64_t(blockIdx.x) * LISTED + threadIdx.x;
     int64_t begin = 0, length = 0;
     Listed own{0, 0, 0, 0};
     if (row < rows) {
@@ -267,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(kListed)
                               : lane == 2 ? all.slots
                                           : all.counters;
             if (lane < 4)
-                starts[lane] = count > 0 ? atomicAdd(state + kWarps + lane, unsigned(count)) : 0;
+                starts[lane] = count > 0 ? atomicAdd(state + WARPS + lane, unsigned(count)) : 0;
         }
         __syncthreads();
         if (warp > 0)
@@ -275,8 +276,8 @@ extern "C" __global__ void __launch_bounds__(kListed)
         if (own.warps > 0)
             warps[starts[0] + upto.warps - 1] = {begin, int32_t(row), 1, uint16_t(length)};
         // Each lane writes its few parts itself; the warp writes those of a row that has many.
-        const auto put = [&](int64_t its_row, int64_t from, int64_t entries, const Listed &its,
-                             const Listed &end, int i) {
+        const auto write = [&](int64_t its_row, int64_t from, int64_t entries, const Listed &its,
+                               const Listed &end, int i) {
             // Parts have equal lengths.
             const int64_t here = entries * i / its.parts, to = entries * (i + 1) / its.parts;
             parts[starts[1] + end.parts - its.parts + i] = {
@@ -288,17 +289,17 @@ extern "C" __global__ void __launch_bounds__(kListed)
                 i,
                 int32_t(starts[3] + end.counters - its.counters)};
         };
-        constexpr int kFew = 4;
-        for (int i = 0; i < own.parts && own.parts <= kFew; ++i)
-            put(row, begin, length, own, upto, i);
-        for (unsigned many = __ballot_sync(ALL_LANES, own.parts > kFew); many != 0;
+        constexpr int FEW = 4;
+        for (int i = 0; i < own.parts && own.parts <= FEW; ++i)
+            write(row, begin, length, own, upto, i);
+        for (unsigned many = __ballot_sync(ALL_LANES, own.parts > FEW); many != 0;
              many &= many - 1) {
             const int owner = __ffs(many) - 1;
             const int64_t from = __shfl_sync(ALL_LANES, begin, owner);
             const int64_t entries = __shfl_sync(ALL_LANES, length, owner);
             const Listed end = upto.from(owner), its = own.from(owner);
             for (int i = lane; i < its.parts; i += 32)
-                put(row - lane + owner, from, entries, its, end, i);
+                write(row - lane + owner, from, entries, its, end, i);
         }
     }
     __syncthreads();
@@ -307,16 +308,16 @@ extern "C" __global__ void __launch_bounds__(kListed)
     __threadfence();
     if (atomicInc(state, gridDim.x - 1) != gridDim.x - 1)
         return;
-    lengths[0] = atomicExch(state + kWarps, 0u);
-    lengths[1] = atomicExch(state + kParts, 0u);
-    state[kSlots] = state[kCounters] = 0;
+    lengths[0] = atomicExch(state + WARPS, 0u);
+    lengths[1] = atomicExch(state + PARTS, 0u);
+    state[SLOTS] = state[COUNTERS] = 0;
 }
 
 // Computes the lengths of the lists from the exclusive sums of the windows' counts.
 extern "C" __global__ void spmm_tasks_lengths(const int64_t *sums, int64_t windows,
                                               int64_t *lengths) {
     const int list = threadIdx.x;
-    if (list < kLists)
+    if (list < LISTS)
         lengths[list] = sums[(list + 1) * windows] - sums[list * windows];
 }
 
@@ -328,7 +329,7 @@ template <class J>
 __device__ __forceinline__ void reach(const void *offsets, int64_t wide, const J *indices,
                                       int64_t base, int64_t rows, int64_t cols, int64_t step,
                                       unsigned long long *counts) {
-    __shared__ unsigned bins[kWindow];
+    __shared__ unsigned bins[WINDOW];
     bins[threadIdx.x] = 0;
     __syncthreads();
     const int64_t row = (int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32) * step;
@@ -347,7 +348,7 @@ __device__ __forceinline__ void reach(const void *offsets, int64_t wide, const J
 }
 
 #define KERNEL_reach(name, J)                                                                      \
-    extern "C" __global__ void __launch_bounds__(kWindow)                                          \
+    extern "C" __global__ void __launch_bounds__(WINDOW)                                           \
         name(const void *offsets, int64_t wide, const int##J##_t *indices, int64_t base,           \
              int64_t rows, int64_t cols, int64_t step, unsigned long long *counts) {               \
         reach<int##J##_t>(offsets, wide, indices, base, rows, cols, step, counts);                 \

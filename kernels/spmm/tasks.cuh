@@ -6,7 +6,7 @@
 namespace tarsia {
 
 // Largest number of rows of a run.
-constexpr int kMostRows = 8;
+constexpr int MOST_ROWS = 8;
 
 // Run of neighbouring rows, which have `length` entries from `begin` on.
 struct alignas(16) Run {
@@ -24,11 +24,11 @@ struct alignas(16) Part {
 };
 
 // Number of parts whose sums are added at once; the results are then added in the same way.
-constexpr int kJoined = 16;
+constexpr int JOINED = 16;
 
 // Number of counters of a row of so many parts.
 __host__ __device__ constexpr int counters_of(int64_t parts) {
-    return int((parts + kJoined - 1) / kJoined) + 1;
+    return int((parts + JOINED - 1) / JOINED) + 1;
 }
 
 } // namespace tarsia

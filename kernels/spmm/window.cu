@@ -10,14 +10,14 @@ using namespace tarsia::window;
     Matrix matrix, Dense<T, Y> dense, Scalar<float> alpha, Scalar<float> beta, Join joined,        \
         int32_t sharing
 
-// Blocks of 4 warps with an item each, or of 8 warps that share one; U blocks of columns are in
-// flight at one time.
-#define KERNEL_direct(name, types, H, columns)                                                     \
-    KERNEL_OF(DIRECT, name, H, columns, DIRECT_##H##_##columns, TYPES_##types)
-#define DIRECT(name, H, columns, U, blocks, T, X, Y, Acc)                                          \
+// Blocks of 4 warps with an item each, or of 8 warps that share one; `flight` blocks of columns are
+// in flight at one time.
+#define KERNEL_direct(name, types, height, columns)                                                \
+    KERNEL_OF(DIRECT, name, height, columns, DIRECT_##height##_##columns, TYPES_##types)
+#define DIRECT(name, height, columns, flight, blocks, T, X, Y, Acc)                                \
     extern "C" __global__ void __launch_bounds__(256, blocks) name(PARAMETERS(T, Y)) {             \
         begin_product();                                                                           \
-        direct<T, Y, H, columns / 32, U>(matrix, dense, alpha, beta, joined, sharing);             \
+        direct<T, Y, height, columns / 32, flight>(matrix, dense, alpha, beta, joined, sharing);   \
     }
 #define DIRECT_8_32 2, 4
 #define DIRECT_8_64 1, 4
@@ -34,16 +34,17 @@ KERNELS(direct, (bf16f32), (spmm_window_bf16f32_direct8_32, 8, 32),
         (spmm_window_bf16f32_direct8_64, 8, 64), (spmm_window_bf16f32_direct16_32, 16, 32),
         (spmm_window_bf16f32_direct16_64, 16, 64))
 
-// Warps of R times 16 rows, WN of them side by side; `blocks` of threads per multiprocessor, fewer
-// in the variants for windows that are cut into parts.
-#define KERNEL_staged(name, types, H, columns)                                                     \
-    KERNEL_OF(STAGED, name, H, columns, STAGED_##H##_##columns, TYPES_##types)
-#define KERNEL_staged_parts(name, types, H, columns)                                               \
-    KERNEL_OF(STAGED, name, H, columns, STAGED_PARTS_##H##_##columns, TYPES_##types)
-#define STAGED(name, H, columns, stages, WN, R, blocks, T, X, Y, Acc)                              \
-    extern "C" __global__ void __launch_bounds__(2 * H / R * WN, blocks) name(PARAMETERS(T, Y)) {  \
+// Warps of `down` times 16 rows, `across` of them side by side; `blocks` of threads per
+// multiprocessor, fewer in the variants for windows that are cut into parts.
+#define KERNEL_staged(name, types, height, columns)                                                \
+    KERNEL_OF(STAGED, name, height, columns, STAGED_##height##_##columns, TYPES_##types)
+#define KERNEL_staged_parts(name, types, height, columns)                                          \
+    KERNEL_OF(STAGED, name, height, columns, STAGED_PARTS_##height##_##columns, TYPES_##types)
+#define STAGED(name, height, columns, stages, across, down, blocks, T, X, Y, Acc)                  \
+    extern "C" __global__ void __launch_bounds__(2 * height / down * across, blocks)               \
+        name(PARAMETERS(T, Y)) {                                                                   \
         begin_product();                                                                           \
-        staged<T, Y, H, columns, stages, WN, R>(matrix, dense, alpha, beta, joined);               \
+        staged<T, Y, height, columns, stages, across, down>(matrix, dense, alpha, beta, joined);   \
     }
 // Compute capability 8.0 has shared memory for 8 of the small blocks.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900

@@ -1,9 +1,9 @@
 // SpMM `window`: C = alpha · A · B + beta · C on the windows of src/format/window.rs, by tensor
 // cores: fp16 or bf16 with fp32 sums.
 //
-// A window is H rows with the columns that any of them has, in blocks of 16 columns; values are
-// stored as dense tiles of 16 × 16 (8 × 16 if H = 8), in the order in which an MMA takes them. So a
-// row of B is read once per window, and not once per entry.
+// A window is HEIGHT rows with the columns that any of them has, in blocks of 16 columns; values
+// are stored as dense tiles of 16 × 16 (8 × 16 if HEIGHT = 8), in the order in which an MMA takes
+// them. So a row of B is read once per window, and not once per entry.
 //
 // The result is exact if B has Inf or NaN: a tile multiplies rows of B by zeros for rows of A that
 // do not store that column; results that this makes wrong are not finite, and are computed again
@@ -20,26 +20,26 @@ namespace tarsia::window {
 using namespace windows;
 
 // Number of columns of a block.
-constexpr int kBlock = 16;
+constexpr int BLOCK = 16;
 
 struct Matrix {
     const Item *items;
     const Part *parts;
     // Columns of A, 16 per block.
     const uint32_t *columns;
-    // For each block: first tile · 16 | mask of the groups of 16 rows that have a tile. H > 16
+    // For each block: first tile · 16 | mask of the groups of 16 rows that have a tile. HEIGHT > 16
     // only.
     const uint32_t *tiles;
     const void *values;
     // One byte per lane and tile: mask of the lane's slots that are stored entries.
     const uint8_t *stored;
     int64_t item_count, rows;
-    // Row of C that each row belongs to, or kHole; NULL if rows are in order.
+    // Row of C that each row belongs to, or HOLE; NULL if rows are in order.
     const uint32_t *order;
 };
 
 // Number of slots per lane of a tile of 16 rows, or of 8.
-template <int H> constexpr int kSlots = H == 8 ? 4 : 8;
+template <int HEIGHT> constexpr int SLOTS = HEIGHT == 8 ? 4 : 8;
 
 // Loads `count` elements of B from any address, and fills up to 8 with zeros.
 __device__ __forceinline__ uint4 gather8(const char *from, int count) {
@@ -126,13 +126,13 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, con
             tile = (word >> 4) + __popc(word & ((1u << group) - 1));
         }
 #pragma unroll 1
-        for (int k = 0; k < kBlock; ++k) {
+        for (int k = 0; k < BLOCK; ++k) {
             const int owner = r % 8 * 4 + k % 8 / 2;
             const int slot = HEIGHT == 8 ? k / 8 * 2 + k % 2 : k / 8 * 4 + r / 8 * 2 + k % 2;
             if ((m.stored[tile * 32 + owner] >> slot & 1) == 0)
                 continue;
-            const int64_t place = (tile * 32 + owner) * kSlots<HEIGHT> + slot;
-            add(static_cast<const T *>(m.values)[place], m.columns[int64_t(b) * kBlock + k]);
+            const int64_t place = (tile * 32 + owner) * SLOTS<HEIGHT> + slot;
+            add(static_cast<const T *>(m.values)[place], m.columns[int64_t(b) * BLOCK + k]);
         }
     };
     exact_rows(m, d, whole, row, HEIGHT == 8 ? 8 : 16, at, width, scaling, each_entry);
@@ -140,12 +140,12 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, con
 
 // Returns whether all sums of the whole warp are finite; sum (i, j) is in column column(i, j).
 // partial: columns from n on exist, and are left out.
-template <int N, class Column>
-__device__ __forceinline__ bool all_finite(const float (&sums)[N][4], bool partial, int64_t n,
+template <int COUNT, class Column>
+__device__ __forceinline__ bool all_finite(const float (&sums)[COUNT][4], bool partial, int64_t n,
                                            Column column) {
     float zeros = 0;
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
+    for (int i = 0; i < COUNT; ++i) {
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
             if (!partial || column(i, j) < n)
@@ -210,9 +210,9 @@ __device__ __forceinline__ void add_block(float (*sums)[4], const uint4 &a,
 }
 
 // Adds the products of the blocks [first, end). whole: packs of 16 bytes of B can be read.
-template <bool whole, class T, int HEIGHT, int QUADS, int FLIGHT, int N>
+template <bool whole, class T, int HEIGHT, int QUADS, int FLIGHT, int COUNT>
 __device__ __forceinline__ void direct_sums(const Matrix &m, const DirectColumns<QUADS> &own,
-                                            uint32_t first, uint32_t end, float (&sums)[N][4]) {
+                                            uint32_t first, uint32_t end, float (&sums)[COUNT][4]) {
     const int lane = threadIdx.x % WARP, g = lane / 4;
     uint32_t columns[FLIGHT][2];
     const auto fetch = [&](uint32_t b) {
@@ -220,9 +220,9 @@ __device__ __forceinline__ void direct_sums(const Matrix &m, const DirectColumns
         for (int u = 0; u < FLIGHT; ++u) {
             columns[u][0] = columns[u][1] = 0;
             if (b + u < end) {
-                const uint32_t *from = m.columns + int64_t(b + u) * kBlock + g;
-                columns[u][0] = __ldg(from) & ~kPadding;
-                columns[u][1] = __ldg(from + 8) & ~kPadding;
+                const uint32_t *from = m.columns + int64_t(b + u) * BLOCK + g;
+                columns[u][0] = __ldg(from) & ~PADDING;
+                columns[u][1] = __ldg(from + 8) & ~PADDING;
             }
         }
     };
@@ -267,14 +267,14 @@ __device__ __forceinline__ void direct_sums(const Matrix &m, const DirectColumns
 
 // Adds the sums of the warps that share an item, through shared memory. Returns whether this warp
 // has the result.
-template <int N>
-__device__ __forceinline__ bool add_shares(float (&sums)[N][4], int share, int sharing) {
+template <int COUNT>
+__device__ __forceinline__ bool add_shares(float (&sums)[COUNT][4], int share, int sharing) {
     extern __shared__ float shared[];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const auto at = [&](int w, int i) { return (int64_t(w) * (N * 4) + i) * 32 + lane; };
+    const auto at = [&](int w, int i) { return (int64_t(w) * (COUNT * 4) + i) * 32 + lane; };
     if (share > 0) {
 #pragma unroll
-        for (int i = 0; i < N * 4; ++i)
+        for (int i = 0; i < COUNT * 4; ++i)
             shared[at(warp, i)] = sums[i / 4][i % 4];
     }
     __syncthreads();
@@ -282,16 +282,16 @@ __device__ __forceinline__ bool add_shares(float (&sums)[N][4], int share, int s
         return false;
     for (int other = 1; other < sharing; ++other) {
 #pragma unroll
-        for (int i = 0; i < N * 4; ++i)
+        for (int i = 0; i < COUNT * 4; ++i)
             sums[i / 4][i % 4] += shared[at(warp + other, i)];
     }
     return true;
 }
 
 // Stores a warp's sums of the window that begins at row `row0`.
-template <int HEIGHT, int QUADS, class T, class Y, int N>
+template <int HEIGHT, int QUADS, class T, class Y, int COUNT>
 __device__ __forceinline__ void store_direct(const Matrix &m, const Dense<T, Y> &d, int64_t row0,
-                                             int64_t n0, const float (&sums)[N][4],
+                                             int64_t n0, const float (&sums)[COUNT][4],
                                              const Scaling<float> &scaling) {
     const int lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4;
 #pragma unroll
@@ -330,7 +330,7 @@ template <class T, class Y, int HEIGHT, int QUADS, int FLIGHT>
 __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
                                        const Scalar<float> &alpha, const Scalar<float> &beta,
                                        const Join &j, int sharing) {
-    constexpr int N = HEIGHT == 8 ? 2 * QUADS : 4 * QUADS, WIDTH = 32 * QUADS;
+    constexpr int MMAS = HEIGHT == 8 ? 2 * QUADS : 4 * QUADS, WIDTH = 32 * QUADS;
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
     const int share = warp % sharing;
     const int64_t number = int64_t(blockIdx.x) * (blockDim.x / 32 / sharing) + warp / sharing;
@@ -346,7 +346,7 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
         end = first + uint32_t(count * (share + 1) / sharing);
         first += uint32_t(count * share / sharing);
     }
-    float sums[N][4];
+    float sums[MMAS][4];
     set_zero(sums);
     const DirectColumns<QUADS> own(d, n0);
     if (reads_packs(d, n0, WIDTH)) {
@@ -359,7 +359,7 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
     if (!exists)
         return;
     const Item item = item_of(m, number);
-    if (!has_whole_sums<WARP, PARTS_AT_ONCE<N>>(m, j, item, blockIdx.y, sums, lane))
+    if (!has_whole_sums<WARP, PARTS_AT_ONCE<MMAS>>(m, j, item, blockIdx.y, sums, lane))
         return;
     const Scaling<float> scaling(d, alpha, beta);
     const int64_t row0 = int64_t(item.window) * HEIGHT;
@@ -376,30 +376,30 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
 }
 
 // Staged form: a block takes an item and COLUMNS columns of C, and copies rows of B to shared
-// memory, kDepth at a time, STAGES - 1 stages ahead. There are HEIGHT / 16 / OF_WARP times ACROSS
+// memory, DEPTH at a time, STAGES - 1 stages ahead. There are HEIGHT / 16 / OF_WARP times ACROSS
 // warps: each has OF_WARP groups of 16 rows and COLUMNS / ACROSS columns.
-constexpr int kDepth = 32;
+constexpr int DEPTH = 32;
 
 template <int HEIGHT, int COLUMNS, int STAGES, int ACROSS, int OF_WARP> struct Form {
     static_assert(HEIGHT >= 16 && HEIGHT % (16 * OF_WARP) == 0 && COLUMNS % (32 * ACROSS) == 0);
     static constexpr int GROUPS = HEIGHT / 16, THREADS = 32 * GROUPS / OF_WARP * ACROSS;
     // Chunks of 16 bytes in a row, rows that all threads copy at one time, and times.
-    static constexpr int CHUNKS = COLUMNS / 8, STEP = THREADS / CHUNKS, COPIES = kDepth / STEP;
-    static_assert(THREADS % CHUNKS == 0 && STEP <= kDepth && CHUNKS >= 8);
+    static constexpr int CHUNKS = COLUMNS / 8, STEP = THREADS / CHUNKS, COPIES = DEPTH / STEP;
+    static_assert(THREADS % CHUNKS == 0 && STEP <= DEPTH && CHUNKS >= 8);
     static constexpr int ROW = COLUMNS * 2;
-    static constexpr int B_BYTES = kDepth * ROW, A_BYTES = HEIGHT * kDepth * 2;
+    static constexpr int B_BYTES = DEPTH * ROW, A_BYTES = HEIGHT * DEPTH * 2;
     // Columns of a warp, and of them the MMAs of a group of rows.
-    static constexpr int OWN = COLUMNS / ACROSS, N = OWN / 8;
+    static constexpr int OWN = COLUMNS / ACROSS, MMAS = OWN / 8;
     static_assert(OWN % 64 == 0, "chunks of a warp differ in the bits of an exclusive or");
 };
 
 template <int HEIGHT, int COLUMNS, int STAGES>
-constexpr int kSharedBytes = STAGES *(kDepth *COLUMNS * 2 + HEIGHT * kDepth * 2);
+constexpr int SHARED_BYTES = STAGES *(DEPTH *COLUMNS * 2 + HEIGHT * DEPTH * 2);
 
 // Copies of a thread to the stages in shared memory.
 template <class T, class Y, int HEIGHT, int COLUMNS, int STAGES, int ACROSS, int OF_WARP>
 struct Stages {
-    using F = Form<HEIGHT, COLUMNS, STAGES, ACROSS, OF_WARP>;
+    using Sizes = Form<HEIGHT, COLUMNS, STAGES, ACROSS, OF_WARP>;
 
     const Matrix &m;
     const Dense<T, Y> &d;
@@ -409,7 +409,7 @@ struct Stages {
     uint32_t b_at, a_at; // rows of B and tiles of A in shared memory
     uint32_t own_b;      // this thread's first row of B there
     // For the next stage: the lane's column, and the tile words of its two blocks.
-    uint32_t column = kPadding, words[2] = {0, 0};
+    uint32_t column = PADDING, words[2] = {0, 0};
     int row0;
     int32_t stride;
     int64_t left; // columns from this thread's chunk on
@@ -421,10 +421,10 @@ struct Stages {
                                       const char *staging)
         : m(matrix), d(dense), first(item.first), end(upto), count(int((end - first + 1) / 2)),
           fast(reads_packs(d, n0, COLUMNS)), b_at(shared_address(staging)),
-          a_at(b_at + STAGES * F::B_BYTES) {
-        const int thread = threadIdx.x, chunk = thread % F::CHUNKS;
-        row0 = thread / F::CHUNKS;
-        own_b = b_at + row0 * F::ROW;
+          a_at(b_at + STAGES * Sizes::B_BYTES) {
+        const int thread = threadIdx.x, chunk = thread % Sizes::CHUNKS;
+        row0 = thread / Sizes::CHUNKS;
+        own_b = b_at + row0 * Sizes::ROW;
         stride = int32_t(d.ldb * sizeof(T));
         // Chunks beyond the last column are copies of the first one, which are not used.
         left = d.n - (n0 + chunk * 8);
@@ -440,9 +440,9 @@ struct Stages {
         const int lane = threadIdx.x & 31;
         const uint32_t block = first + 2 * stage;
         if (block + lane / 16 < end) {
-            column = __ldg(m.columns + int64_t(block) * kBlock + lane);
+            column = __ldg(m.columns + int64_t(block) * BLOCK + lane);
         } else {
-            column = kPadding;
+            column = PADDING;
         }
         if constexpr (HEIGHT > 16) {
             words[0] = block < end ? __ldg(m.tiles + block) : 0;
@@ -454,21 +454,22 @@ struct Stages {
     __device__ __forceinline__ uint32_t mask(int stage) const {
         if constexpr (HEIGHT == 16)
             return first + 2 * stage + 1 < end ? 3 : 1;
-        return (words[0] & 15) | (words[1] & 15) << F::GROUPS;
+        return (words[0] & 15) | (words[1] & 15) << Sizes::GROUPS;
     }
     // Copies rows of B. checked: they may be padding, or not readable in packs.
-    template <bool checked> __device__ __forceinline__ void copy_rows(int place) const {
-        const uint32_t to = own_b + place * F::B_BYTES;
+    template <bool checked> __device__ __forceinline__ void copy_rows(int buffer) const {
+        const uint32_t to = own_b + buffer * Sizes::B_BYTES;
 #pragma unroll
-        for (int i = 0; i < F::COPIES; ++i) {
-            const uint32_t k = __shfl_sync(ALL_LANES, column, row0 + i * F::STEP);
-            const uint32_t where = to + i * F::STEP * F::ROW + (swizzled ^ (i * F::STEP & 7) * 16);
+        for (int i = 0; i < Sizes::COPIES; ++i) {
+            const uint32_t k = __shfl_sync(ALL_LANES, column, row0 + i * Sizes::STEP);
+            const uint32_t where =
+                to + i * Sizes::STEP * Sizes::ROW + (swizzled ^ (i * Sizes::STEP & 7) * 16);
             if constexpr (checked) {
-                const char *row = row_at(from, k & ~kPadding, stride);
+                const char *row = row_at(from, k & ~PADDING, stride);
                 if (fast) {
-                    copy16(where, row, k & kPadding ? 0 : 16);
+                    copy16(where, row, k & PADDING ? 0 : 16);
                 } else {
-                    const int there = k & kPadding ? 0 : left < 8 ? int(left) : 8;
+                    const int there = k & PADDING ? 0 : left < 8 ? int(left) : 8;
                     store_shared(where, gather8(row, there));
                 }
             } else {
@@ -477,7 +478,7 @@ struct Stages {
         }
     }
     // Copies the tiles of A.
-    __device__ __forceinline__ void copy_tiles(int stage, int place) const {
+    __device__ __forceinline__ void copy_tiles(int stage, int buffer) const {
         const int thread = threadIdx.x;
         const uint32_t block = first + 2 * stage;
         int64_t tile = block;
@@ -488,20 +489,20 @@ struct Stages {
         }
         const char *values = static_cast<const char *>(m.values) + tile * 512;
 #pragma unroll
-        for (int i = 0; i < F::A_BYTES; i += F::THREADS * 16) {
+        for (int i = 0; i < Sizes::A_BYTES; i += Sizes::THREADS * 16) {
             if (i + thread * 16 < tiles * 512)
-                copy16(a_at + place * F::A_BYTES + i + thread * 16, values + i + thread * 16);
+                copy16(a_at + buffer * Sizes::A_BYTES + i + thread * 16, values + i + thread * 16);
         }
     }
-    __device__ __forceinline__ void issue(int stage, int place) const {
+    __device__ __forceinline__ void issue(int stage, int buffer) const {
         if (stage < count) {
             // Only a window's last block can be padded.
             if (fast && stage + 1 < count) {
-                copy_rows<false>(place);
+                copy_rows<false>(buffer);
             } else {
-                copy_rows<true>(place);
+                copy_rows<true>(buffer);
             }
-            copy_tiles(stage, place);
+            copy_tiles(stage, buffer);
         }
         close_copies();
     }
@@ -509,17 +510,17 @@ struct Stages {
 
 // Adds the products of a stage: rows of B at `b`, tiles of A at `a`, of which the mask says what
 // exist; `group0` is the warp's first group.
-template <class T, class F, int OF_WARP, int COUNT>
+template <class T, class Sizes, int OF_WARP, int COUNT>
 __device__ __forceinline__ void add_stage(float (&sums)[COUNT][4], uint32_t b, uint32_t a_at,
                                           uint32_t mask, int group0) {
 #pragma unroll
-    for (int half = 0; half < kDepth / kBlock; ++half) {
+    for (int half = 0; half < DEPTH / BLOCK; ++half) {
         // Tiles of the warp's groups; existing tiles are stored in the order of their bits.
         uint4 a[OF_WARP];
         bool has[OF_WARP], any = false;
 #pragma unroll
         for (int r = 0; r < OF_WARP; ++r) {
-            const int bit = half * F::GROUPS + group0 + r;
+            const int bit = half * Sizes::GROUPS + group0 + r;
             has[r] = mask >> bit & 1;
             any |= has[r];
             if (has[r])
@@ -528,14 +529,14 @@ __device__ __forceinline__ void add_stage(float (&sums)[COUNT][4], uint32_t b, u
         if (!any)
             continue;
 #pragma unroll
-        for (int i = 0; i < F::N / 2; ++i) {
+        for (int i = 0; i < Sizes::MMAS / 2; ++i) {
             uint32_t x[4];
-            load_matrices<true>(x, (b ^ (i * 32)) + half * kBlock * F::ROW);
+            load_matrices<true>(x, (b ^ (i * 32)) + half * BLOCK * Sizes::ROW);
 #pragma unroll
             for (int r = 0; r < OF_WARP; ++r) {
                 if (OF_WARP > 1 && !has[r])
                     continue;
-                float(*const own)[4] = sums + r * F::N + 2 * i;
+                float(*const own)[4] = sums + r * Sizes::MMAS + 2 * i;
                 mma16<T>(own[0], a[r].x, a[r].y, a[r].z, a[r].w, x[0], x[1]);
                 mma16<T>(own[1], a[r].x, a[r].y, a[r].z, a[r].w, x[2], x[3]);
             }
@@ -601,17 +602,17 @@ __device__ __forceinline__ void store_chunks(const Dense<T, Y> &d, int64_t row, 
         store8(d, row, to, out, scaling);
 }
 
-// Stores a warp's sums of 16 rows from `row` on, in N chunks of columns from n0 on.
-template <class T, class Y, int N>
+// Stores a warp's sums of 16 rows from `row` on, in COUNT chunks of columns from n0 on.
+template <class T, class Y, int COUNT>
 __device__ __forceinline__ void store_staged(const Matrix &m, const Dense<T, Y> &d, int64_t row,
-                                             int64_t n0, const float (&sums)[N][4],
+                                             int64_t n0, const float (&sums)[COUNT][4],
                                              const Scaling<float> &scaling) {
     const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const int64_t mine = row_of_c(m, row + g + 8 * half);
 #pragma unroll
-        for (int i = 0; i < N / 4; ++i) {
+        for (int i = 0; i < COUNT / 4; ++i) {
             float low[4], high[4];
 #pragma unroll
             for (int k = 0; k < 4; ++k) {
@@ -627,8 +628,8 @@ template <class T, class Y, int HEIGHT, int COLUMNS, int STAGES, int ACROSS, int
 __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
                                        const Scalar<float> &alpha, const Scalar<float> &beta,
                                        const Join &j) {
-    using F = Form<HEIGHT, COLUMNS, STAGES, ACROSS, OF_WARP>;
-    constexpr int N = F::N;
+    using Sizes = Form<HEIGHT, COLUMNS, STAGES, ACROSS, OF_WARP>;
+    constexpr int MMAS = Sizes::MMAS;
     extern __shared__ __align__(1024) char staging[];
     const int thread = threadIdx.x, lane = thread & 31, warp = thread / 32;
     const int t = lane % 4, group0 = warp / ACROSS * OF_WARP, side = warp % ACROSS;
@@ -636,7 +637,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
     const Item begin = item_of(m, blockIdx.x);
     Stages<T, Y, HEIGHT, COLUMNS, STAGES, ACROSS, OF_WARP> stages(
         m, d, begin, is_zero(alpha.get()) ? begin.first : begin.end, n0, staging);
-    float sums[OF_WARP * N][4];
+    float sums[OF_WARP * MMAS][4];
     set_zero(sums);
 
     // Masks of the stages in flight.
@@ -650,8 +651,8 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
     }
     const int k_row = lane % 16, k_side = lane / 16;
     const uint32_t own_rows =
-        stages.b_at + k_row * F::ROW + side * (F::OWN * 2) + (k_side ^ (k_row & 7)) * 16;
-    int place = 0, free_place = STAGES - 1;
+        stages.b_at + k_row * Sizes::ROW + side * (Sizes::OWN * 2) + (k_side ^ (k_row & 7)) * 16;
+    int buffer = 0, free_buffer = STAGES - 1;
     for (int s = 0; s < stages.count; ++s) {
         wait_copies<STAGES - 2>();
         __syncthreads();
@@ -665,25 +666,25 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
                 masks[i] = masks[i + 1];
             masks[STAGES - 2] = stages.mask(s + STAGES - 1);
         }
-        stages.issue(s + STAGES - 1, STAGES == 2 ? place ^ 1 : free_place);
+        stages.issue(s + STAGES - 1, STAGES == 2 ? buffer ^ 1 : free_buffer);
         stages.fetch(s + STAGES);
-        const uint32_t b = own_rows + place * F::B_BYTES;
-        const uint32_t a = stages.a_at + place * F::A_BYTES + lane * 16;
+        const uint32_t b = own_rows + buffer * Sizes::B_BYTES;
+        const uint32_t a = stages.a_at + buffer * Sizes::A_BYTES + lane * 16;
         if constexpr (STAGES == 2) {
-            place ^= 1;
+            buffer ^= 1;
         } else {
-            free_place = place;
-            place = place + 1 == STAGES ? 0 : place + 1;
+            free_buffer = buffer;
+            buffer = buffer + 1 == STAGES ? 0 : buffer + 1;
         }
-        add_stage<T, F, OF_WARP>(sums, b, a, mask, group0);
+        add_stage<T, Sizes, OF_WARP>(sums, b, a, mask, group0);
     }
 
     const Item item = item_of(m, blockIdx.x);
-    if (!has_whole_sums<F::THREADS, PARTS_AT_ONCE<OF_WARP * N>>(m, j, item, blockIdx.y, sums,
-                                                                thread))
+    if (!has_whole_sums<Sizes::THREADS, PARTS_AT_ONCE<OF_WARP * MMAS>>(m, j, item, blockIdx.y, sums,
+                                                                       thread))
         return;
     const Scaling<float> scaling(d, alpha, beta);
-    const int64_t own0 = n0 + side * F::OWN;
+    const int64_t own0 = n0 + side * Sizes::OWN;
     const auto column = [&](int i, int k) { return own0 + i * 8 + 2 * t + k % 2; };
     const bool partial = n0 + COLUMNS > d.n;
 #pragma unroll
@@ -692,11 +693,11 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
         const int64_t row = int64_t(item.window) * HEIGHT + group * 16;
         if (row >= m.rows)
             return;
-        float(&own)[N][4] = *reinterpret_cast<float(*)[N][4]>(sums + r * N);
+        float(&own)[MMAS][4] = *reinterpret_cast<float(*)[MMAS][4]>(sums + r * MMAS);
         if (all_finite(own, partial, d.n, column)) {
             store_staged(m, d, row, own0, own, scaling);
         } else {
-            exact<HEIGHT>(m, d, whole_of(m, item), row, group, own0, F::OWN, scaling);
+            exact<HEIGHT>(m, d, whole_of(m, item), row, group, own0, Sizes::OWN, scaling);
         }
     }
 }

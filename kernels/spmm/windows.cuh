@@ -25,8 +25,6 @@ template <class T, class Y> struct Dense {
     int64_t n, flags;
 };
 
-template <bool is> struct Flag { static constexpr bool yes = is; };
-
 // Address in row `column` of B (column `column` of A), if `from` is the address in row 0.
 __device__ __forceinline__ const char *row_at(const char *from, uint32_t column, int32_t stride) {
     return from + multiply_wide(int32_t(column), stride);
@@ -40,17 +38,17 @@ template <class Matrix> __device__ __forceinline__ Item item_of(const Matrix &m,
 }
 
 // Value in `order` of a row of a window that is no row of A.
-constexpr uint32_t kHole = ~0u;
+constexpr uint32_t HOLE = ~0u;
 
 // Returns the row of C that a row of a window belongs to, or -1 if there is none. m.order: row of C
-// for each of m.rows rows, or kHole; NULL if rows are in order.
+// for each of m.rows rows, or HOLE; NULL if rows are in order.
 template <class Matrix> __device__ __forceinline__ int64_t row_of_c(const Matrix &m, int64_t row) {
     if (row >= m.rows)
         return -1;
     if (!m.order)
         return row;
     const uint32_t own = __ldg(m.order + row);
-    return own == kHole ? -1 : int64_t(own);
+    return own == HOLE ? -1 : int64_t(own);
 }
 
 // Factors of the product and of the old C when a kernel stores its sums.

@@ -33,14 +33,15 @@ struct Deal {
 };
 
 // Position in the list: before this entry of this row. The rows before it are complete.
-struct Place {
+struct MergePoint {
     int64_t row, entry;
 };
 
-// Returns the place where warp t of the grid starts and warp t − 1 ends; `row` is the row that has
-// the position.
+// Returns the point of the merge where warp t of the grid starts and warp t − 1 ends; `row` is the
+// row that has the position.
 template <class A, class I, class J>
-__device__ __forceinline__ Place place(const Csr<A, I, J> &a, Deal deal, int64_t t, int64_t row) {
+__device__ __forceinline__ MergePoint merge_point(const Csr<A, I, J> &a, Deal deal, int64_t t,
+                                                  int64_t row) {
     if (row >= a.rows)
         return {a.rows, a.nnz};
     const int64_t position = t * deal.share, span = deal.share * WARPS;
@@ -112,7 +113,7 @@ __device__ __forceinline__ void find_rows(const Csr<A, I, J> &a, Deal deal, Sear
             int steps = 0;
 #pragma unroll
             for (int i = 0; i < TRIES; ++i)
-                steps += __popc(__ballot_sync(~0u, before[side][i]));
+                steps += __popc(__ballot_sync(ALL_LANES, before[side][i]));
             found[side] += steps * finer;
         }
         step = finer;
@@ -124,16 +125,16 @@ __device__ __forceinline__ void find_rows(const Csr<A, I, J> &a, Deal deal, Sear
     }
 }
 
-// Finds one place by one thread, for a plan that keeps the places.
+// Finds one point of the merge by one thread, for a plan that keeps them.
 template <class I>
-__device__ __forceinline__ Place find_place(const I *offsets, int64_t rows, int64_t nnz,
-                                            int64_t base, Deal deal, int64_t t) {
+__device__ __forceinline__ MergePoint find_merge_point(const I *offsets, int64_t rows, int64_t nnz,
+                                                       int64_t base, Deal deal, int64_t t) {
     const Csr<char, I, char> a = {rows, nnz, offsets, nullptr, nullptr, base, 0, nullptr};
     const int64_t position = t * deal.share;
     int64_t row = rows;
     if (position < rows + nnz)
         row = last_where(0, rows, [&](int64_t row) { return a.start(row) + row <= position; });
-    return place(a, deal, t, row);
+    return merge_point(a, deal, t, row);
 }
 
 // Number of entries of a tile that one lane sums; all loads of a tile are in flight together.
@@ -178,7 +179,7 @@ template <class Acc> __device__ __forceinline__ Acc sum_segments(Slice<Acc> &sli
     }
     // Inclusive scan of the open sums, which starts anew at each lane that ends a row.
     const unsigned until_me = ~0u >> (WARP - 1 - lane);
-    const unsigned enders = __ballot_sync(~0u, first >= 0) & until_me;
+    const unsigned enders = __ballot_sync(ALL_LANES, first >= 0) & until_me;
     const int from = enders != 0 ? WARP - 1 - __clz(enders) : 0;
 #pragma unroll
     for (int delta = 1; delta < WARP; delta *= 2) {
@@ -220,7 +221,8 @@ template <class A, class X, class I, class J> struct Region {
     I ends_origin;
     const X *x;
 
-    __device__ __forceinline__ Region(const Csr<A, I, J> &a, const X *x, Place from, Place to)
+    __device__ __forceinline__ Region(const Csr<A, I, J> &a, const X *x, MergePoint from,
+                                      MergePoint to)
         : a(a), origin(from.entry - from.entry % WARP), rows(int(to.row - from.row)),
           entries(int(to.entry - origin)), indices(a.indices + origin), values(a.values + origin),
           ends(a.offsets + from.row + 1 + threadIdx.x % WARP), ends_origin(I(origin + a.base)),
@@ -257,7 +259,7 @@ template <class A, class X, class I, class J> struct Region {
         }
     }
 
-    // Stores the products of a tile's entries [skip, count), and zeros in its other places.
+    // Stores the products of a tile's entries [skip, count), and zeros in its other slots.
     template <class Acc>
     __device__ __forceinline__ void multiply(int tile, int skip, int count,
                                              Slice<Acc> &slice) const {
@@ -293,7 +295,7 @@ template <class A, class X, class I, class J> struct Region {
 // Sums the entries of [from, to) and writes y for the rows that start and end there.
 template <class A, class X, class Y, class Acc, class I, class J>
 __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, const Target<Y> &y,
-                                           Acc alpha, Acc beta, Place from, Place to,
+                                           Acc alpha, Acc beta, MergePoint from, MergePoint to,
                                            Slice<Acc> &slice, Piece<Acc> &piece) {
     constexpr int TILE = Slice<Acc>::TILE;
     const int lane = threadIdx.x % WARP;
@@ -315,17 +317,17 @@ __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, co
         const auto for_rows = [&](auto f) {
             int first_row = row, start = skip, end = first_ends;
             while (true) {
-                int before = __shfl_up_sync(~0u, end, 1);
+                int before = __shfl_up_sync(ALL_LANES, end, 1);
                 if (lane == 0)
                     before = start;
                 const bool here = end <= count;
                 if (here)
                     f(first_row, end, before);
-                const int ended = __popc(__ballot_sync(~0u, here));
+                const int ended = __popc(__ballot_sync(ALL_LANES, here));
                 first_row += ended;
                 if (ended < WARP)
                     return first_row;
-                start = __shfl_sync(~0u, end, WARP - 1);
+                start = __shfl_sync(ALL_LANES, end, WARP - 1);
                 end = ends_of(first_row);
             }
         };
@@ -371,7 +373,7 @@ template <class A, class Y, class Acc, class I, class J>
 __device__ __forceinline__ void join(const Csr<A, I, J> &a, const Target<Y> &y, Acc alpha, Acc beta,
                                      Deal deal, Part<Acc> part, Acc *parts, uint32_t *arrivals) {
     const int lane = threadIdx.x % WARP;
-    const int64_t row = __shfl_sync(~0u, part.row, 0);
+    const int64_t row = __shfl_sync(ALL_LANES, part.row, 0);
     if (row < 0)
         return;
     const int64_t first = deal.block_of(a.start(row) + row);
@@ -390,12 +392,12 @@ __device__ __forceinline__ void join(const Csr<A, I, J> &a, const Target<Y> &y, 
     }
 }
 
-// Computes y. `places` has the place of every warp and the end, or is NULL: then they are searched
-// for. Per block, `parts` has two sums and `arrivals` one counter.
+// Computes y. `merge_points` has the start of every warp and the end, or is NULL: then they
+// are searched for. Per block, `parts` has two sums and `arrivals` one counter.
 template <class A, class X, class Y, class Acc, class I, class J>
-__device__ __forceinline__ void balanced(const Csr<A, I, J> &a, const X *x, const Target<Y> &y,
-                                         Acc alpha, Acc beta, Deal deal, const Place *places,
-                                         Acc *parts, uint32_t *arrivals) {
+__device__ __forceinline__ void
+balanced(const Csr<A, I, J> &a, const X *x, const Target<Y> &y, Acc alpha, Acc beta, Deal deal,
+         const MergePoint *merge_points, Acc *parts, uint32_t *arrivals) {
     __shared__ Slice<Acc> slices[WARPS];
     __shared__ Piece<Acc> pieces[WARPS];
     if (is_zero(alpha)) {
@@ -406,16 +408,16 @@ __device__ __forceinline__ void balanced(const Csr<A, I, J> &a, const X *x, cons
     const int64_t t = int64_t(blockIdx.x) * WARPS + warp;
     for (int k = lane; k < Slice<Acc>::TILE; k += WARP)
         slices[warp].ends[k] = 0;
-    Place from, to;
-    if (places != nullptr) {
-        from = {load_cached(&places[t].row), load_cached(&places[t].entry)};
-        to = {load_cached(&places[t + 1].row), load_cached(&places[t + 1].entry)};
+    MergePoint from, to;
+    if (merge_points != nullptr) {
+        from = {load_cached(&merge_points[t].row), load_cached(&merge_points[t].entry)};
+        to = {load_cached(&merge_points[t + 1].row), load_cached(&merge_points[t + 1].entry)};
     } else {
         __shared__ Search search;
         int64_t found[2];
         find_rows(a, deal, search, found);
-        from = place(a, deal, t, found[0]);
-        to = place(a, deal, t + 1, found[1]);
+        from = merge_point(a, deal, t, found[0]);
+        to = merge_point(a, deal, t + 1, found[1]);
     }
     __syncwarp();
     sum_region(a, x, y, alpha, beta, from, to, slices[warp], pieces[warp]);

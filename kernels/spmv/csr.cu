@@ -70,12 +70,12 @@ KERNELS(rows_16, (c64), (spmv_csr_rows_16_c64_32, 32), (spmv_csr_rows_16_c64_64,
         name(int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,       \
              const X *x, Y *y, const Y *old, const uint32_t *rows_of, Scalar<Acc> alpha,           \
              Scalar<Acc> beta, int32_t base, int32_t stream, int64_t share, int64_t overhang,      \
-             const spmv::Place *places, Acc *parts, uint32_t *arrivals) {                          \
+             const spmv::MergePoint *merge_points, Acc *parts, uint32_t *arrivals) {               \
         begin_product();                                                                           \
         const auto a = spmv::csr(rows, nnz, offsets, indices, values, base,                        \
                                  stream_policy(stream != 0), rows_of);                             \
         spmv::balanced(a, x, Target<Y>{y, old}, alpha.get(), beta.get(),                           \
-                       spmv::Deal{share, overhang}, places, parts, arrivals);                      \
+                       spmv::Deal{share, overhang}, merge_points, parts, arrivals);                \
     }
 KERNELS(balanced, (f64), (spmv_csr_balanced_f64_32_32, 32, 32),
         (spmv_csr_balanced_f64_64_32, 64, 32), (spmv_csr_balanced_f64_64_64, 64, 64))
@@ -112,17 +112,19 @@ KERNELS(balanced_16, (bf16f32), (spmv_csr_balanced_16_bf16f32_32, 32),
 KERNELS(balanced_16, (c32), (spmv_csr_balanced_16_c32_32, 32), (spmv_csr_balanced_16_c32_64, 64))
 KERNELS(balanced_16, (c64), (spmv_csr_balanced_16_c64_32, 32), (spmv_csr_balanced_16_c64_64, 64))
 
-// Computes the places that a plan may keep for `balanced`: t = 0 … count − 1, one thread each.
-#define KERNEL_places(name, O)                                                                     \
+// Computes the points of the merge that a plan may keep for `balanced`: t = 0 … count − 1, one
+// thread each.
+#define KERNEL_merge_points(name, O)                                                               \
     extern "C" __global__ void name(int64_t rows, int64_t nnz, const int##O##_t *offsets,          \
                                     int32_t base, int64_t share, int64_t overhang, int64_t count,  \
-                                    spmv::Place *places) {                                         \
+                                    spmv::MergePoint *merge_points) {                              \
         const int64_t t = first_item();                                                            \
         if (t >= count)                                                                            \
             return;                                                                                \
-        places[t] = spmv::find_place(offsets, rows, nnz, base, spmv::Deal{share, overhang}, t);    \
+        merge_points[t] =                                                                          \
+            spmv::find_merge_point(offsets, rows, nnz, base, spmv::Deal{share, overhang}, t);      \
     }
-KERNELS(places, (), (spmv_csr_places_32, 32), (spmv_csr_places_64, 64))
+KERNELS(merge_points, (), (spmv_csr_merge_points_32, 32), (spmv_csr_merge_points_64, 64))
 
 // Conversion to columns of 16 bits. Grid: narrow_rows as `rows`; narrow_chunks any number of blocks
 // of THREADS.

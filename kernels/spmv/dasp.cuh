@@ -105,7 +105,7 @@ template <class A, class X, class Y, class Acc> struct Product {
     static __device__ __forceinline__ int lane() { return threadIdx.x % WARP; }
     static __device__ __forceinline__ int warp() { return threadIdx.x / WARP; }
 
-    __device__ __forceinline__ void put(int32_t row, Acc sum) const {
+    __device__ __forceinline__ void store_row(int32_t row, Acc sum) const {
         if (row >= 0)
             store(y + row, alpha.get(), sum, beta.get());
     }
@@ -208,7 +208,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         if (task.row < 0) {
             join(number, -1 - int64_t(task.row), total);
         } else if (lane() == 0) {
-            put(task.row, total);
+            store_row(task.row, total);
         }
     }
 
@@ -227,7 +227,7 @@ template <class A, class X, class Y, class Acc> struct Product {
             __threadfence();
             is_last = atomicAdd(arrivals + counter, 1) == uint32_t(expected - 1);
         }
-        if (!__shfl_sync(~0u, is_last, 0))
+        if (!__shfl_sync(ALL_LANES, is_last, 0))
             return;
         __threadfence();
         for (int64_t s = first; s < end; ++s) {
@@ -238,7 +238,7 @@ template <class A, class X, class Y, class Acc> struct Product {
             __syncwarp();
             total = sum_of_warp(total);
             if (lane() == 0)
-                put(row.row, total);
+                store_row(row.row, total);
         }
         if (lane() == 0)
             arrivals[counter] = 0;
@@ -298,12 +298,12 @@ template <class A, class X, class Y, class Acc> struct Product {
             sum = add(sum, shuffle_xor(sum, 1));
         if (lanes > 2)
             sum = add(sum, shuffle_xor(sum, 2));
-        unsigned heavy = __ballot_sync(~0u, rest.is_heavy && lane() % lanes == 0);
+        unsigned heavy = __ballot_sync(ALL_LANES, rest.is_heavy && lane() % lanes == 0);
         for (; heavy != 0; heavy &= heavy - 1) {
             const int leader = __ffs(heavy) - 1;
-            const int from = __shfl_sync(~0u, rest.entry, leader);
-            const int to = __shfl_sync(~0u, rest.end, leader);
-            const int64_t its_origin = __shfl_sync(~0u, rest.origin, leader);
+            const int from = __shfl_sync(ALL_LANES, rest.entry, leader);
+            const int to = __shfl_sync(ALL_LANES, rest.end, leader);
+            const int64_t its_origin = __shfl_sync(ALL_LANES, rest.origin, leader);
             const Acc part = irregular<4>(its_origin, from + lane(), to, WARP);
             __syncwarp();
             const Acc total = sum_of_warp(part);
@@ -320,7 +320,7 @@ template <class A, class X, class Y, class Acc> struct Product {
                                            int row_block, int count, int until_of_lane) const {
         Sums<A, X, Acc> sums;
         Acc found = zero<Acc>();
-        int current = 0, until = __shfl_sync(~0u, until_of_lane, 1);
+        int current = 0, until = __shfl_sync(ALL_LANES, until_of_lane, 1);
         const auto finish = [&]() {
             const Acc of_row = sums.row(row);
             if (row_block == current)
@@ -330,7 +330,7 @@ template <class A, class X, class Y, class Acc> struct Product {
             finish();
             sums = {};
             ++current;
-            until = __shfl_sync(~0u, until_of_lane, min(current + 1, count));
+            until = __shfl_sync(ALL_LANES, until_of_lane, min(current + 1, count));
         };
         // The branches below are uniform across the warp.
         sweep(now, factor, next, blocks, [&](int pair, Two<A> a, Two<X> f) {
@@ -374,11 +374,11 @@ template <class A, class X, class Y, class Acc> struct Product {
 
         // The regular part is one stream over the row-blocks. A row-block has 64 blocks at most, so
         // 32 bits are enough to count from the first one.
-        const int64_t first_block = __shfl_sync(~0u, block, 0);
+        const int64_t first_block = __shfl_sync(ALL_LANES, block, 0);
         const int until_of_lane = int(block - first_block);
         const int64_t first_slot = layout.regular_slots + first_block * BLOCK;
         const Blocks blocks = {layout.columns + first_slot, layout.values + first_slot,
-                               __shfl_sync(~0u, until_of_lane, count), member, warps};
+                               __shfl_sync(ALL_LANES, until_of_lane, count), member, warps};
         Batch now, next;
         Two<X> factor[BATCH_PAIRS];
         fetch(now, blocks, member);
@@ -388,10 +388,10 @@ template <class A, class X, class Y, class Acc> struct Product {
         Irregular rest;
         rest.lanes = lanes;
         rest.end = end;
-        rest.entry = __shfl_up_sync(~0u, end, lanes);
+        rest.entry = __shfl_up_sync(ALL_LANES, end, lanes);
         if (row_of_lane % ROWS == 0)
             rest.entry = 0;
-        rest.origin = layout.irregular_slots + __shfl_sync(~0u, rest_begin, my_row_block);
+        rest.origin = layout.irregular_slots + __shfl_sync(ALL_LANES, rest_begin, my_row_block);
         fetch(rest, member == warps - 1);
         gather_batch(factor, now);
 #pragma unroll
@@ -414,7 +414,7 @@ template <class A, class X, class Y, class Acc> struct Product {
                 found = add(found, shares[m][lane()]);
         }
         if (exists && lane() % lanes == 0)
-            put(row, found);
+            store_row(row, found);
     }
 
     // Sum over the entries first, first + stride, … before `end` of a row-block's irregular part,
@@ -503,7 +503,7 @@ template <class A, class X, class Y, class Acc> struct Product {
             if (lane() / ROWS == i % (WARP / ROWS))
                 found = of_row;
             if (i % (WARP / ROWS) == WARP / ROWS - 1)
-                put(row[i / (WARP / ROWS)], found);
+                store_row(row[i / (WARP / ROWS)], found);
         }
     }
 
@@ -534,8 +534,9 @@ template <class A, class X, class Y, class Acc> struct Product {
         }
 #pragma unroll
         for (int p = 0; p < PAIRS; ++p) {
-            put(row[p].first, mul(widen<Acc>(value[p].first), widen<Acc>(factor[p].first)));
-            put(row[p].second, mul(widen<Acc>(value[p].second), widen<Acc>(factor[p].second)));
+            store_row(row[p].first, mul(widen<Acc>(value[p].first), widen<Acc>(factor[p].first)));
+            store_row(row[p].second,
+                      mul(widen<Acc>(value[p].second), widen<Acc>(factor[p].second)));
         }
     }
 
@@ -545,7 +546,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         for (int i = 0; i < UNIT / WARP; ++i) {
             const int64_t at = layout.empty_rows + unit * UNIT + i * WARP + lane();
             if (at < layout.order_end)
-                put(row_at(at, run_at(at)), zero<Acc>());
+                store_row(row_at(at, run_at(at)), zero<Acc>());
         }
     }
 

@@ -50,7 +50,7 @@ __device__ __forceinline__ bool is_last_to_arrive(uint32_t *arrivals, uint32_t e
         __threadfence();
         before = atomicAdd(arrivals, 1);
     }
-    if (__shfl_sync(~0u, before, 0) != expected - 1)
+    if (__shfl_sync(ALL_LANES, before, 0) != expected - 1)
         return false;
     __threadfence();
     return true;
@@ -120,30 +120,30 @@ __device__ __forceinline__ Csr<A, I, J> csr(int64_t rows, int64_t nnz, const I *
 }
 
 // Sum of value · x[column] over the entries first, first + stride, … before `end`; x is the row's
-// (Csr::x_of). U entries are in flight at one time.
-template <int U, class Acc, class A, class X, class I, class J>
+// (Csr::x_of). IN_FLIGHT entries are in flight at one time.
+template <int IN_FLIGHT, class Acc, class A, class X, class I, class J>
 __device__ __forceinline__ Acc dot(const Csr<A, I, J> &a, const X *x, int64_t first, int64_t end,
                                    int stride) {
     Acc sum = zero<Acc>();
-    for (int64_t k = first; k < end; k += int64_t(U) * stride) {
-        J column[U];
-        A value[U];
-        X factor[U];
-        // Strides are far below 2^31 / U, so the rest is compared in 32 bits.
-        const int left = int(min(end - k, int64_t(U) * stride));
+    for (int64_t k = first; k < end; k += int64_t(IN_FLIGHT) * stride) {
+        J column[IN_FLIGHT];
+        A value[IN_FLIGHT];
+        X factor[IN_FLIGHT];
+        // Strides are far below 2^31 / IN_FLIGHT, so the rest is compared in 32 bits.
+        const int left = int(min(end - k, int64_t(IN_FLIGHT) * stride));
         // Beyond the end the first entry is loaded again, so that there are no branches between
         // loads; it is not multiplied, since its x may be Inf.
 #pragma unroll
-        for (int u = 0; u < U; ++u) {
+        for (int u = 0; u < IN_FLIGHT; ++u) {
             const int64_t at = k + (u * stride < left ? u * stride : 0);
             column[u] = load_line(a.indices + at, a.policy);
             value[u] = load_line(a.values + at, a.policy);
         }
 #pragma unroll
-        for (int u = 0; u < U; ++u)
+        for (int u = 0; u < IN_FLIGHT; ++u)
             factor[u] = load_cached(x + column[u]);
 #pragma unroll
-        for (int u = 0; u < U; ++u) {
+        for (int u = 0; u < IN_FLIGHT; ++u) {
             if (u * stride < left)
                 sum = fma(widen<Acc>(value[u]), widen<Acc>(factor[u]), sum);
         }

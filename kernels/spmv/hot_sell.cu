@@ -142,7 +142,7 @@ __device__ __forceinline__ void join_parts(const LongRow *long_rows, const Slice
 }
 
 // Barrier of the grid. f, which does not depend on the barrier, runs between arrival and wait.
-template <class F> __device__ __forceinline__ void meet(Shared *shared, F f) {
+template <class Function> __device__ __forceinline__ void meet(Shared *shared, Function f) {
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
@@ -199,7 +199,7 @@ __device__ __forceinline__ void hot_sell(const HotSell<A> &a, const X *x, const 
         uint32_t ticket = 0;
         if (lane == 0)
             ticket = atomicAdd(&drawn, 1);
-        const uint32_t following = blockIdx.x + __shfl_sync(~0u, ticket, 0) * gridDim.x;
+        const uint32_t following = blockIdx.x + __shfl_sync(ALL_LANES, ticket, 0) * gridDim.x;
         const SliceHead now = next;
         const uint32_t item = lane >> now.lanes_log2, rank = lane & ((1 << now.lanes_log2) - 1);
         uint32_t row = NO_ROW;

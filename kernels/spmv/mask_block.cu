@@ -119,7 +119,7 @@ template <int ROWS, bool IS_WIDE> struct Blocks {
     template <class A>
     __device__ __forceinline__ Blocks(const MaskBlock<ROWS, A> &a, const BlockHead &head)
         : masks(a.masks + head.block), narrow(a.narrow + head.block), wide(a.wide + head.base),
-          count(__shfl_sync(~0u, int(head.count), 0)) {}
+          count(__shfl_sync(ALL_LANES, int(head.count), 0)) {}
     __device__ __forceinline__ void fetch(int first, uint32_t &mask, uint32_t &column) const {
         const int lane = threadIdx.x % WARP;
         mask = column = 0;
@@ -155,17 +155,17 @@ template <int ROWS, bool IS_WIDE, class A, class X> struct Steps {
 #pragma unroll
         for (int u = 0; u < STEPS; ++u) {
             const int from = first + u * BLOCKS + rank;
-            const uint32_t its_mask = __shfl_sync(~0u, mask, from);
-            const uint32_t its_word = __shfl_sync(~0u, word, from);
-            uint32_t its_column = its_word, its_place;
+            const uint32_t its_mask = __shfl_sync(ALL_LANES, mask, from);
+            const uint32_t its_word = __shfl_sync(ALL_LANES, word, from);
+            uint32_t its_column = its_word, its_position;
             if constexpr (IS_WIDE) {
-                its_place = __shfl_sync(~0u, place, from);
+                its_position = __shfl_sync(ALL_LANES, place, from);
             } else {
-                its_place = its_word & ((1u << COLUMN_SHIFT) - 1);
+                its_position = its_word & ((1u << COLUMN_SHIFT) - 1);
                 its_column >>= COLUMN_SHIFT;
             }
             bits[u] = its_mask >> row * BLOCK_COLUMNS & 0xf;
-            at[u] = before + (its_place + __popc(its_mask & below)) * SIZE;
+            at[u] = before + (its_position + __popc(its_mask & below)) * SIZE;
             load_x<IS_VECTOR>(factor[u], x + int64_t(its_column) * BLOCK_COLUMNS,
                               its_column < vectors, bits[u]);
         }
@@ -198,7 +198,7 @@ __device__ __forceinline__ uint32_t sums_through(uint32_t value) {
     const int lane = threadIdx.x % WARP;
 #pragma unroll
     for (int delta = 1; delta < WARP; delta *= 2) {
-        const uint32_t lower = __shfl_up_sync(~0u, value, delta);
+        const uint32_t lower = __shfl_up_sync(ALL_LANES, value, delta);
         if (lane >= delta)
             value += lower;
     }
@@ -247,10 +247,10 @@ __device__ __forceinline__ Acc sum_lane(const MaskBlock<ROWS, A> &a, const Block
             Now now;
             now.load(b, mask, word, place, before, own_x, vectors);
             const int last = min(b + STEPS * BLOCKS, WARP) - 1;
-            stream.wait(before + __shfl_sync(~0u, through, last) * SIZE);
+            stream.wait(before + __shfl_sync(ALL_LANES, through, last) * SIZE);
             now.add(ring, sum);
         }
-        before += __shfl_sync(~0u, through, WARP - 1) * SIZE;
+        before += __shfl_sync(ALL_LANES, through, WARP - 1) * SIZE;
         blocks.mask = next_mask;
         blocks.column = next_column;
     }
@@ -307,13 +307,13 @@ __device__ __forceinline__ void mask_block(const MaskBlock<ROWS, A> &a, const X 
         return;
     }
     // The shuffle tells the compiler that the result is uniform across the warp.
-    const int lane = threadIdx.x % WARP, warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
+    const int lane = threadIdx.x % WARP, warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0);
     const int row = lane % ROWS, rank = lane / ROWS;
     const int64_t number = int64_t(blockIdx.x) * MASK_WARPS + warp;
     BlockHead head = {0, 0, 0, 0, 0, CUT, 0};
     if (number < a.heads)
         head = load_head(a.head + number);
-    const uint32_t flags = __shfl_sync(~0u, head.flags, 0);
+    const uint32_t flags = __shfl_sync(ALL_LANES, head.flags, 0);
     uint32_t ring = shared_address(rings) + RING - 1 & ~(RING - 1);
     ring += warp * RING;
     // Keeps the compiler from computing the address of shared memory before each access.

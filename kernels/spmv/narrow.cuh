@@ -17,7 +17,7 @@ constexpr int CHUNK = WARP;
 constexpr uint32_t MOST_DISTANCE = 0xffff;
 
 __device__ __forceinline__ void report_far(bool is_far, unsigned long long *far) {
-    if (__any_sync(~0u, is_far) && threadIdx.x % WARP == 0)
+    if (__any_sync(ALL_LANES, is_far) && threadIdx.x % WARP == 0)
         atomicOr(far, 1ull);
 }
 
@@ -42,8 +42,8 @@ __device__ __forceinline__ void narrow_rows(int64_t rows, const I *offsets, cons
     }
     __syncwarp();
     for (int delta = lanes / 2; delta > 0; delta /= 2) {
-        least = min(least, __shfl_xor_sync(~0u, least, delta));
-        most = max(most, __shfl_xor_sync(~0u, most, delta));
+        least = min(least, __shfl_xor_sync(ALL_LANES, least, delta));
+        most = max(most, __shfl_xor_sync(ALL_LANES, most, delta));
     }
     const bool is_empty = begin == end;
     report_far(!is_empty && most - least > MOST_DISTANCE, far);
@@ -67,7 +67,7 @@ __device__ __forceinline__ void narrow_chunks(int64_t nnz, const J *indices, int
         const uint32_t column = k < nnz ? uint32_t(indices[k] - base) : ~0u;
         uint32_t origin = 0;
         if (origins != nullptr) {
-            origin = __reduce_min_sync(~0u, column);
+            origin = __reduce_min_sync(ALL_LANES, column);
             if (lane == 0)
                 origins[first / CHUNK] = origin;
         }

@@ -44,7 +44,7 @@ __device__ __forceinline__ void rows(const Csr<A, I, J> &a, const X *x, const Ta
         y.store(a.row_of_y(row), alpha, sum, beta);
 
     // Mask of the first lanes of long rows.
-    const unsigned mine = __ballot_sync(~0u, is_long && lane == 0);
+    const unsigned mine = __ballot_sync(ALL_LANES, is_long && lane == 0);
     if (threadIdx.x % WARP == 0)
         long_rows[warp] = mine;
     if (!__syncthreads_or(is_long))

@@ -37,12 +37,12 @@ __device__ __forceinline__ void join_parts(int64_t first, bool is_last, Acc sum,
     const int64_t block = blockIdx.x;
     if (!is_last) {
         if (lane == 0)
-            leave(slots, block, total);
+            fill_slot(slots, block, total);
         return;
     }
     if (first < block) {
         const Acc others =
-            sum_of_parts<Acc>(first, block, [&](int64_t b) { return take<Acc>(slots, b); });
+            sum_of_parts<Acc>(first, block, [&](int64_t b) { return await_slot<Acc>(slots, b); });
         total = add(others, total);
     }
     if (lane == 0)
@@ -163,7 +163,7 @@ template <int GROUP, class A, class X, class Acc> struct ShortSlice {
     __device__ __forceinline__ void gather(const SliceHead &head, const X *x) {
         length = item.begin();
         x += head.base + (head.flags & RUNS ? threadIdx.x % WARP : 0);
-        groups.take(
+        groups.load_factors(
             factors, [x](uint32_t column) { return load_cached(x + column); }, 0, length);
     }
     template <class Y>

@@ -100,17 +100,17 @@ template <class A, int GROUP, int ITEM_ROWS, int STEPS, Columns FORM> struct Gro
             }
         }
     }
-    // Takes what the values are multiplied by; the item has `rest` columns from the lane's first
+    // Loads what the values are multiplied by; the item has `rest` columns from the lane's first
     // one on.
-    template <class X, class Take>
-    __device__ __forceinline__ void take(X (&factor)[STEPS][GROUP], Take take, int lanes_log2,
-                                         int rest) const {
+    template <class X, class FactorAt>
+    __device__ __forceinline__ void load_factors(X (&factor)[STEPS][GROUP], FactorAt factor_at,
+                                                 int lanes_log2, int rest) const {
 #pragma unroll
         for (int u = 0; u < STEPS; ++u) {
 #pragma unroll
             for (int v = 0; v < GROUP; ++v) {
                 if ((u << lanes_log2) * GROUP + v < rest)
-                    factor[u][v] = take(columns[u][v]);
+                    factor[u][v] = factor_at(columns[u][v]);
             }
         }
     }
@@ -133,17 +133,17 @@ template <class A, int GROUP, int ITEM_ROWS, int STEPS, Columns FORM> struct Gro
 };
 
 // Adds to `sums`, one for each of the item's rows, the products of one lane in all steps of a
-// slice; take(column) gives the element that values in that column are multiplied by. The slice's
-// values and columns start at `values` and `columns`. The lane's columns begin `columns_lane`
-// groups further on; columns of successive full steps are `stride` apart, and those of a half step
-// take the `half_stride` elements before. AHEAD steps are in flight besides the next ones. Values
-// of HALF_BYTES or more have half steps.
+// slice; factor_at(column) gives the element that values in that column are multiplied by. The
+// slice's values and columns start at `values` and `columns`. The lane's columns begin
+// `columns_lane` groups further on; columns of successive full steps are `stride` apart, and those
+// of a half step take the `half_stride` elements before. AHEAD steps are in flight besides the next
+// ones. Values of HALF_BYTES or more have half steps.
 template <int GROUP, int ITEM_ROWS, int AHEAD, Columns FORM, int HALF_BYTES = 8, class A, class J,
-          class Sum, class Take>
+          class Sum, class FactorAt>
 __device__ __forceinline__ void sum_lane(Sum (&sums)[ITEM_ROWS], const A *values, const J *columns,
                                          int lane, int columns_lane, int half_stride, int stride,
-                                         Take take, Steps steps, LaneItem &item) {
-    using X = decltype(take(0u));
+                                         FactorAt factor_at, Steps steps, LaneItem &item) {
+    using X = decltype(factor_at(0u));
     constexpr int HALF_GROUP = GROUP / 2, COLUMNS = FORM == Columns::ADJACENT ? 1 : GROUP;
     constexpr bool HALVES = GROUP == 2 && sizeof(A) >= HALF_BYTES;
     using Batch = Groups<A, GROUP, ITEM_ROWS, AHEAD, FORM>;
@@ -174,15 +174,15 @@ __device__ __forceinline__ void sum_lane(Sum (&sums)[ITEM_ROWS], const A *values
     int rest = length - (has_half ? HALF_GROUP << steps.lanes_log2 : 0) - steps.rank * GROUP;
     const auto add_steps = [&](const Batch &now, Batch &next) {
         X factor[AHEAD][GROUP];
-        now.take(factor, take, steps.lanes_log2, rest);
+        now.load_factors(factor, factor_at, steps.lanes_log2, rest);
         fetch(next);
         now.add(sums, factor, steps.lanes_log2, rest);
         rest -= (AHEAD << steps.lanes_log2) * GROUP;
     };
     if constexpr (HALVES) {
         X factor_of_half[1][HALF_GROUP], factor[AHEAD][GROUP];
-        half.take(factor_of_half, take, 0, rest_of_half);
-        even.take(factor, take, steps.lanes_log2, rest);
+        half.load_factors(factor_of_half, factor_at, 0, rest_of_half);
+        even.load_factors(factor, factor_at, steps.lanes_log2, rest);
         fetch(odd);
         half.add(sums, factor_of_half, 0, rest_of_half);
         even.add(sums, factor, steps.lanes_log2, rest);

@@ -32,7 +32,7 @@ template <class A> constexpr int STRIP = STEPS *LOAD<A>;
 template <class A> constexpr int TILE = tile_slots(sizeof(A));
 
 // Type of a lane's bits of a tile.
-template <int N> struct BitsOf;
+template <int COUNT> struct BitsOf;
 template <> struct BitsOf<8> { using type = uint8_t; };
 template <> struct BitsOf<16> { using type = uint16_t; };
 template <class A> using Bits = typename BitsOf<STRIP<A>>::type;
@@ -58,26 +58,26 @@ template <class A> struct Matrix {
     }
 };
 
-// Columns of a lane in N steps of a tile: those of the LOAD slots from (step · WARP + lane) · LOAD
-// on.
-template <class A, High HIGH, int N> struct Columns {
+// Columns of a lane in COUNT steps of a tile: those of the LOAD slots from (step · WARP + lane) ·
+// LOAD on.
+template <class A, High HIGH, int COUNT> struct Columns {
     static constexpr int HALF_WORDS = LOAD<A> / 2;
-    uint32_t lows[N][HALF_WORDS];
-    uint32_t highs[N][HALF_WORDS];
+    uint32_t lows[COUNT][HALF_WORDS];
+    uint32_t highs[COUNT][HALF_WORDS];
 
     __device__ __forceinline__ static void load_halves(const uint16_t *halves, uint32_t tile,
                                                        uint64_t policy,
-                                                       uint32_t (&out)[N][HALF_WORDS]) {
+                                                       uint32_t (&out)[COUNT][HALF_WORDS]) {
         halves += int64_t(tile) * TILE<A> + threadIdx.x % WARP * LOAD<A>;
 #pragma unroll
-        for (int n = 0; n < N; ++n)
+        for (int n = 0; n < COUNT; ++n)
             load_words_once<4 * HALF_WORDS>(halves + n * WARP * LOAD<A>, policy, out[n]);
     }
 
     __device__ __forceinline__ void load(const Matrix<A> &a, uint32_t tile) {
         load_halves(a.lows, tile, a.policy, lows);
 #pragma unroll
-        for (int n = 0; n < N; ++n) {
+        for (int n = 0; n < COUNT; ++n) {
 #pragma unroll
             for (int i = 0; i < HALF_WORDS; ++i)
                 highs[n][i] = 0;
@@ -516,7 +516,7 @@ __device__ __forceinline__ void multiply(const Matrix<A> &a, const X *x, Y *y,
     __shared__ uint32_t finished[2];
     __shared__ Acc sums[WARPS];
     if (threadIdx.x == 0) {
-        const auto leave = [&](Part<Acc> part) {
+        const auto leave_part = [&](Part<Acc> part) {
             if (part.split == 0)
                 return;
             const Split split = a.splits[part.split - 1];
@@ -528,8 +528,8 @@ __device__ __forceinline__ void multiply(const Matrix<A> &a, const X *x, Y *y,
             const uint32_t before = atomicAdd(arrivals + part.split - 1, 1);
             return before + 1 == a.splits[part.split - 1].parts ? part.split : 0u;
         };
-        leave(in);
-        leave(out);
+        leave_part(in);
+        leave_part(out);
         __threadfence();
         finished[0] = arrive(in);
         finished[1] = arrive(out);

@@ -3,14 +3,14 @@
 //! - few products, which fit a hash table in shared memory: a team of lanes (kernels/spgemm/team.cu), or a
 //!   warp (hash.cu) if a row of the right factor may have a column twice;
 //! - columns within a short range: a warp with a bitmap, for a group of rows with the same pattern
-//!   (group.cu);
+//!   (same_pattern.cu);
 //! - the columns of the previous row shifted by one, also in the rows of the right factor that it meets: a
-//!   warp for up to 32 such rows (slide.cu);
+//!   warp for up to 32 such rows (shifted_pattern.cu);
 //! - many products compared with the range of its columns: a warp for each window of columns, with a sum for
-//!   each column (wide.cu);
+//!   each column (dense_windows.cu);
 //! - few products per entry, and more entries than a warp sorts: a block with one hash table (block.cu);
-//! - one entry in the left factor, so that the row is a scaled row of the right factor (single.cu);
-//! - all other rows: a block with a bitmap of the columns (window.cu), or several blocks per row if there
+//! - one entry in the left factor, so that the row is a scaled row of the right factor (scaled_row.cu);
+//! - all other rows: a block with a bitmap of the columns (bitmap.cu), or several blocks per row if there
 //!   are few such rows.
 //!
 //! None of these kernels needs memory that grows with the number of products. Products are summed in the
@@ -328,7 +328,7 @@ impl CudaSpgemm {
         if self.statistics.distinct {
             // SAFETY: each row has its number of products and an element of `offsets`, which has one more.
             unsafe {
-                launch!(self.kernels.get(Name::SingleCounts)?, (rows as u64 + 1).div_ceil(256) as u32, 256, 0, cx.stream;
+                launch!(self.kernels.get(Name::ScaledRowCounts)?, (rows as u64 + 1).div_ceil(256) as u32, 256, 0, cx.stream;
                     left_factor, statistics.products, left.rows, offsets.address())?;
             }
         }
@@ -347,7 +347,7 @@ impl CudaSpgemm {
             // SAFETY: the patterns have been validated, the bin lists the first rows of groups whose
             // columns are in a range of up to `span`, and `offsets` has an element for each row.
             unsafe {
-                launch_overlapping!(overlap, self.kernels.get(Name::GroupCount)?, rows::warp_blocks(count, threads), threads,
+                launch_overlapping!(overlap, self.kernels.get(Name::SamePatternCount)?, rows::warp_blocks(count, threads), threads,
                     Kernels::group_count_shared(span), cx.stream;
                     left_factor, right_factor, statistics.groups, self.statistics.repeats(), statistics.lows, statistics.spans,
                     list, count, (span / 32) as i32, offsets.address())?;
@@ -372,7 +372,7 @@ impl CudaSpgemm {
             // SAFETY: as above, and all elements of `offsets` are zero; the shared memory is what the kernel
             // needs.
             unsafe {
-                launch_overlapping!(overlap, self.kernels.get(Name::WindowCount)?, grid, threads, window.shared, cx.stream;
+                launch_overlapping!(overlap, self.kernels.get(Name::BitmapCount)?, grid, threads, window.shared, cx.stream;
                     left_factor, right_factor, self.order, right.cols, Listed::new(list, count), window.bits,
                     slices as i32, offsets.address())?;
             }
@@ -380,12 +380,12 @@ impl CudaSpgemm {
         if let Some(wide) = &mut wide {
             wide.end_count(&wide_product, offsets.address())?;
         }
-        if !statistics.slides.is_null() {
-            // The other rows of a slide have as many entries as its first one, which has been counted.
-            // SAFETY: each row has an element of `slides` and of `offsets`.
+        if !statistics.shifted_runs.is_null() {
+            // The other rows of a shifted run have as many entries as its first one, which has been counted.
+            // SAFETY: each row has an element of `shifted_runs` and of `offsets`.
             unsafe {
-                launch!(self.kernels.get(Name::SlideCounts)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
-                    statistics.slides, left.rows, offsets.address())?;
+                launch!(self.kernels.get(Name::ShiftedPatternCounts)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                    statistics.shifted_runs, left.rows, offsets.address())?;
             }
         }
         // SAFETY: both are the rows + 1 numbers of `offsets`.
@@ -514,7 +514,7 @@ impl CudaSpgemm {
             // SAFETY: the patterns have been validated, C has been checked and, like the plan's own arrays,
             // has room for the entries that were counted, and the shared memory is what the kernel needs.
             unsafe {
-                launch_overlapping!(overlap, self.kernels.get(Name::WindowMultiply)?, (grid, slices), threads, window.shared, cx.stream;
+                launch_overlapping!(overlap, self.kernels.get(Name::BitmapMultiply)?, (grid, slices), threads, window.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, self.order, right.cols, list,
                     window.bits, window.room, window.dense, *output)?;
             }
@@ -525,7 +525,7 @@ impl CudaSpgemm {
             // SAFETY: as above; the bin lists the first rows of groups for which a warp needs up to `bytes`
             // bytes.
             unsafe {
-                launch_overlapping!(overlap, self.kernels.get(Name::GroupMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                launch_overlapping!(overlap, self.kernels.get(Name::SamePatternMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, statistics.groups,
                     self.statistics.repeats(), statistics.lows, statistics.spans, list, count, bytes as i32,
                     i32::from(self.right_is_short), *output)?;
@@ -544,13 +544,13 @@ impl CudaSpgemm {
         }
         for (bin, list, count) in binned.with_rows(bins.of(RowBin::ShiftedPattern).rev()) {
             let most = bins.limit(RowBin::ShiftedPattern, bin);
-            let shape = self.kernels.slide_shape(&self.device, most);
-            // SAFETY: as above; the bin lists the first rows of slides whose rows have
+            let shape = self.kernels.shifted_run_shape(&self.device, most);
+            // SAFETY: as above; the bin lists the first rows of shifted runs whose rows have
             // up to `most` entries.
             unsafe {
-                launch_overlapping!(overlap, self.kernels.get(Name::SlideMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
-                    left_factor, right_factor, left.values, right.values, alpha, statistics.slides, list, count,
-                    most as i32, self.kernels.slide_sums(most) as i32, *output)?;
+                launch_overlapping!(overlap, self.kernels.get(Name::ShiftedPatternMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                    left_factor, right_factor, left.values, right.values, alpha, statistics.shifted_runs, list, count,
+                    most as i32, self.kernels.shifted_run_sums(most) as i32, *output)?;
             }
         }
         let singles = |bin: usize, together: bool| {
@@ -562,7 +562,7 @@ impl CudaSpgemm {
             // SAFETY: as above; each row of the bin has one entry in the left factor, and rows of which a
             // warp processes 32 have few entries.
             unsafe {
-                launch_overlapping!(overlap, self.kernels.get(Name::SingleMultiply)?, blocks, 256, 0, cx.stream;
+                launch_overlapping!(overlap, self.kernels.get(Name::ScaledRowMultiply)?, blocks, 256, 0, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, list, count,
                     i32::from(together), *output)
             }

@@ -56,7 +56,7 @@ use crate::types::{Address, DataType, IndexType, Operation, Order, ScalarsAt};
 /// Threads of a block of the kernels that copy.
 const THREADS: u32 = 256;
 /// Threads of a block of the kernels that multiply. Blocks are small because a block holds its registers
-/// until its longest warp ends (row.cuh's kBlock).
+/// until its longest warp ends (row.cuh's BLOCK).
 const ROW_THREADS: u32 = 128;
 
 kernel_kinds! { "spmm/row" {

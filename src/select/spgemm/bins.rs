@@ -5,7 +5,7 @@
 /// Widest column range of a group of rows, which 16 bits can number; kernels/spgemm/rows.cu has the same
 /// constant.
 pub const GROUP_SPAN: i64 = 1 << 16;
-/// Groups of rows end at multiples of this number; kernels/spgemm/group.cu has the same constant.
+/// Groups of rows end at multiples of this number; kernels/spgemm/same_pattern.cu has the same constant.
 pub const GROUP_CUT: usize = 48;
 /// Maximum number of rows that are put into bins in one pass: each bin then has room for every row, 3 MB in
 /// all.
@@ -34,8 +34,8 @@ pub struct Bins {
     pub groups: i64,
     pub value: i64,
     pub tiny: i64,
-    pub slide_limits: [i64; 5],
-    pub slides: i64,
+    pub shifted_run_limits: [i64; 5],
+    pub shifted_runs: i64,
     pub block_limits: [i64; 2],
     pub blocks: i64,
 }
@@ -68,8 +68,8 @@ impl Bins {
             groups: 3,
             value: 0,
             tiny: if distinct { 0 } else { TINY },
-            slide_limits: [0; 5],
-            slides: 0,
+            shifted_run_limits: [0; 5],
+            shifted_runs: 0,
             block_limits: [2048, 8192],
             blocks: if far { 2 } else { 0 },
         }
@@ -89,8 +89,8 @@ impl Bins {
             groups: 5,
             value: value as i64,
             tiny: if distinct { 0 } else { TINY },
-            slide_limits: [16, 32, 64, 128, 256],
-            slides: 5,
+            shifted_run_limits: [16, 32, 64, 128, 256],
+            shifted_runs: 5,
             // Shared memory limits these tables for values of 16 bytes and for keys of 8.
             block_limits: [1024, if key + value <= 12 { 4096 } else { 2048 }],
             blocks: if far { 2 } else { 0 },
@@ -127,7 +127,10 @@ mod tests {
                 ascends(&bins.limits, bins.count) && ascends(&bins.group_limits, bins.groups),
                 "{bins:?}"
             );
-            assert!(ascends(&bins.slide_limits, bins.slides) && ascends(&bins.block_limits, bins.blocks));
+            assert!(
+                ascends(&bins.shifted_run_limits, bins.shifted_runs)
+                    && ascends(&bins.block_limits, bins.blocks)
+            );
             assert!(bins.few <= bins.medium || bins.blocks > 0, "{bins:?}");
             // Either teams take the rows with tables, or warps that hold all products of a short row in their
             // lanes.

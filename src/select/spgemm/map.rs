@@ -3,9 +3,9 @@
 
 /// Maximum ratio of a map's bytes to those of C, with the factors' bytes allowed on top: for doubles this is
 /// up to some four and a half products an entry. With a map, numeric phases take 0.68 of the time without one
-/// for cop20k (3.9 products an entry). It does not pay for hpcg128 (5.8), whose slides look nothing up either
-/// and take 0.81 of a map's time, nor for conf5 (6.4) and cant (18), whose groups of rows look up a slot once
-/// for nine products.
+/// for cop20k (3.9 products an entry). It does not pay for hpcg128 (5.8), whose shifted runs look nothing up
+/// either and take 0.81 of a map's time, nor for conf5 (6.4) and cant (18), whose groups of rows look up a
+/// slot once for nine products.
 const MOST_OF_C: u64 = 3;
 
 /// Returns whether a map is worth its memory, given the bytes of the map, of C and of the factors.

@@ -24,12 +24,12 @@ pub fn alone_work(products: i64) -> i64 {
     ALONE_WORK.max(products / ALONE_SHARE)
 }
 
-/// Maximum number of products of a row in a slide: such rows have few enough entries for tables in shared
-/// memory even if they are not taken together.
-pub const SLIDE_PRODUCTS: i64 = 1024;
-/// Minimum number of rows for which slides are searched: with fewer, the launches cost as much as slides
-/// save.
-pub const SLIDE_ROWS: i64 = 4096;
+/// Maximum number of products of a row in a shifted run: such rows have few enough entries for tables in
+/// shared memory even if they are not taken together.
+pub const SHIFTED_RUN_PRODUCTS: i64 = 1024;
+/// Minimum number of rows for which shifted runs are searched: with fewer, the launches cost as much as
+/// shifted runs save.
+pub const SHIFTED_RUN_ROWS: i64 = 4096;
 
 /// Structures that are searched for in the patterns of both factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +38,9 @@ pub struct RowStructures {
     pub extents: bool,
     /// Groups of neighbouring rows of the left factor that have the same columns.
     pub groups: bool,
-    /// Slides: rows of the left factor whose columns are those of the row before, all shifted by the same
-    /// amount.
-    pub slides: bool,
+    /// Shifted runs: rows of the left factor whose columns are those of the row before, all shifted by the
+    /// same amount.
+    pub shifted_runs: bool,
 }
 
 impl RowStructures {
@@ -59,7 +59,9 @@ impl RowStructures {
         RowStructures {
             extents,
             groups: extents && right_mean >= GROUP_MEAN,
-            slides: distinct && rows >= SLIDE_ROWS && left_mean * right_mean <= SLIDE_PRODUCTS as f64,
+            shifted_runs: distinct
+                && rows >= SHIFTED_RUN_ROWS
+                && left_mean * right_mean <= SHIFTED_RUN_PRODUCTS as f64,
         }
     }
 }
@@ -81,17 +83,17 @@ mod tests {
 
     #[test]
     fn structures_are_searched_in_rows_with_work() {
-        let none = RowStructures { extents: false, groups: false, slides: false };
+        let none = RowStructures { extents: false, groups: false, shifted_runs: false };
         assert_eq!(RowStructures::new((1000, 100, 100.0), (100, 100.0), false), none);
         assert_eq!(RowStructures::new((0, 0, 0.0), (0, 0.0), true), none);
         // Many short rows; fewer of them; long rows; a right factor of short rows.
         assert_eq!(
-            RowStructures::new((SLIDE_ROWS, 7, 7.0), (7, 7.0), true),
-            RowStructures { slides: true, ..none }
+            RowStructures::new((SHIFTED_RUN_ROWS, 7, 7.0), (7, 7.0), true),
+            RowStructures { shifted_runs: true, ..none }
         );
-        assert_eq!(RowStructures::new((SLIDE_ROWS - 1, 7, 7.0), (7, 7.0), true), none);
+        assert_eq!(RowStructures::new((SHIFTED_RUN_ROWS - 1, 7, 7.0), (7, 7.0), true), none);
         let long = RowStructures::new((1000, 64, 64.0), (64, 64.0), true);
-        assert_eq!(long, RowStructures { extents: true, groups: true, slides: false });
+        assert_eq!(long, RowStructures { extents: true, groups: true, shifted_runs: false });
         assert_eq!(
             RowStructures::new((1000, 64, 64.0), (7, 7.0), true),
             RowStructures { groups: false, ..long }

@@ -1,6 +1,6 @@
 //! Decisions on the wide rows of SpGEMM `hash`, which warps take by windows of columns
-//! (kernels/spgemm/wide.cu): whether the data that this keeps of the right factor are worth their memory, and
-//! which rows are split, so that several warps share a window.
+//! (kernels/spgemm/dense_windows.cu): whether the data that this keeps of the right factor are worth their
+//! memory, and which rows are split, so that several warps share a window.
 
 /// Limits for splitting rows of the left factor with very many entries; the kernels' `Cut`.
 #[repr(C)]

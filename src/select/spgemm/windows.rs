@@ -1,5 +1,5 @@
 //! Sizes of the column windows in which a block with a bitmap takes a long row of SpGEMM `hash`
-//! (kernels/spgemm/window.cu): the number of columns, and of sums in shared memory.
+//! (kernels/spgemm/bitmap.cu): the number of columns, and of sums in shared memory.
 
 /// Threads of a block for rows of up to `medium` products; rows with more take [`LARGE_BLOCK`].
 pub const SMALL_BLOCK: u32 = 256;

@@ -15,7 +15,7 @@ use crate::select::grids;
 use crate::select::spgemm::bins::stride;
 pub use crate::select::spgemm::bins::{Bins, GROUP_CUT, GROUP_SPAN};
 use crate::select::spgemm::row_structures::{
-    alone_work, RowStructures, ALONE_WORK, EXTENT_PRODUCTS, GROUP_WORK, SLIDE_PRODUCTS,
+    alone_work, RowStructures, ALONE_WORK, EXTENT_PRODUCTS, GROUP_WORK, SHIFTED_RUN_PRODUCTS,
 };
 use crate::select::spgemm::rows::{lanes, slices_of_statistics};
 use crate::select::spgemm::wide::{in_long_rows, Cut};
@@ -31,7 +31,7 @@ impl Bins {
         let used = match kind {
             RowBin::Table => self.count,
             RowBin::SamePattern => self.groups,
-            RowBin::ShiftedPattern => self.slides,
+            RowBin::ShiftedPattern => self.shifted_runs,
             RowBin::BlockTable => self.blocks,
             RowBin::Bitmap | RowBin::DenseWindows | RowBin::ScaledRow => all.len() as i64,
         };
@@ -46,7 +46,7 @@ impl Bins {
         (match kind {
             RowBin::Table => self.limits[at],
             RowBin::SamePattern => self.group_limits[at],
-            RowBin::ShiftedPattern => self.slide_limits[at],
+            RowBin::ShiftedPattern => self.shifted_run_limits[at],
             RowBin::BlockTable => self.block_limits[at],
             RowBin::Bitmap | RowBin::DenseWindows | RowBin::ScaledRow => 0,
         }) as u32
@@ -65,7 +65,7 @@ kernel_structs! {
         pub lows: Address,
         pub spans: Address,
         pub groups: Address,
-        pub slides: Address,
+        pub shifted_runs: Address,
         group_work: i64,
         alone_work: i64,
         /// Low and high halves of the sum of all multiplications, from which the kernels compute a higher limit
@@ -91,15 +91,15 @@ impl ProductRowStatsAt {
             lows: at(self.lows, 8),
             spans: at(self.spans, 8),
             groups: at(self.groups, 1),
-            // A slide may cross `row`, so its rows are processed one by one.
-            slides: Address::NULL,
+            // A shifted run may cross `row`, so its rows are processed one by one.
+            shifted_runs: Address::NULL,
             left: self.left.after(row),
             ..self
         }
     }
 }
 
-same_layout!(Bins = "spgemm/rows.cu Bins" { limits, count, few, medium, group_limits, groups, value, tiny, slide_limits, slides, block_limits, blocks });
+same_layout!(Bins = "spgemm/rows.cu Bins" { limits, count, few, medium, group_limits, groups, value, tiny, shifted_run_limits, shifted_runs, block_limits, blocks });
 same_layout!(Cut = "spgemm/common.cuh Cut" { longest, part });
 
 /// Statistics of each row of the product, in the device's memory.
@@ -112,8 +112,8 @@ pub struct ProductRowStats {
     groups: Option<DeviceBuffer<u8>>,
     /// Marks of the rows of the right factor that have the same columns as the row before.
     repeats: Option<DeviceBuffer<u8>>,
-    /// Number of rows of the slide that begins with each row.
-    slides: Option<DeviceBuffer<u8>>,
+    /// Number of rows of the shifted run that begins with each row.
+    shifted_runs: Option<DeviceBuffer<u8>>,
     wide: bool,
     /// Maximum number of products of a row that a single warp takes.
     alone_work: i64,
@@ -125,7 +125,7 @@ pub struct ProductRowStats {
     pub distinct: bool,
 }
 
-filled_members!(ProductRowStats { products, extents, groups, repeats, slides });
+filled_members!(ProductRowStats { products, extents, groups, repeats, shifted_runs });
 
 /// Word numbers of the readback page of the analysis.
 mod word {
@@ -166,7 +166,7 @@ impl ProductRowStats {
         let distinct = order == SORTED | DISTINCT;
         let (left_mean, right_mean) = (left_stats.mean(), right_stats.mean());
         let of_left = (left.rows, left_stats.max, left_mean);
-        let RowStructures { extents: searches_extents, groups: grouped, slides } =
+        let RowStructures { extents: searches_extents, groups: grouped, shifted_runs } =
             RowStructures::new(of_left, (right_stats.max, right_mean), distinct);
         let bytes = |count: i64| DeviceBuffer::<u8>::new(cx, count as usize);
         let products = DeviceBuffer::new(cx, rows)?;
@@ -178,8 +178,8 @@ impl ProductRowStats {
             false => None,
         };
         let same = (left.offsets, left.indices, left.rows) == (right.offsets, right.indices, right.rows);
-        // Numbers of rows of groups or slides of C, and marks of the rows of the right factor, and of the left one
-        // if it has another pattern.
+        // Numbers of rows of groups or shifted runs of C, and marks of the rows of the right factor, and of
+        // the left one if it has another pattern.
         let marks = |wanted: bool| match wanted {
             true => optional(bytes(left.rows).and_then(|of_c| {
                 let own = if same { None } else { Some(bytes(left.rows)?) };
@@ -190,7 +190,7 @@ impl ProductRowStats {
         let (groups, repeats) = marks(grouped && extents.is_some())?.unzip();
         let (repeats, own) = repeats.unzip();
         let mut own = own.flatten();
-        let (slides, mut moves) = marks(slides)?.unzip();
+        let (shifted_runs, mut moves) = marks(shifted_runs)?.unzip();
         let [.., long, longer] = left_stats.longer;
         let mut statistics = ProductRowStats {
             products,
@@ -204,7 +204,7 @@ impl ProductRowStats {
             extents,
             groups,
             repeats,
-            slides,
+            shifted_runs,
             left: Factor::of(left).offsets(),
             distinct,
         };
@@ -221,9 +221,9 @@ impl ProductRowStats {
             Some(_) => slices_of_statistics(left_blocks, left_stats.max, multiprocessors),
             None => 1,
         };
-        // SAFETY: the patterns have been validated; `products`, `lows`, `spans`, `groups` and `slides` have
-        // an element for each row of C, and there are two words for the sum; `repeats` and `moved` have one
-        // for each row of the factor that they are filled for or read with.
+        // SAFETY: the patterns have been validated; `products`, `lows`, `spans`, `groups` and `shifted_runs`
+        // have an element for each row of C, and there are two words for the sum; `repeats` and `moved` have
+        // one for each row of the factor that they are filled for or read with.
         unsafe {
             if slices > 1 {
                 memory::zero(statistics.products.address(), statistics.products.bytes(), cx.stream)?;
@@ -248,17 +248,18 @@ impl ProductRowStats {
                 }
             }
             if let Some(groups) = &statistics.groups {
-                launch!(kernels.get(Name::Groups)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                launch!(kernels.get(Name::FindSamePatterns)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
                     of_left, left.rows, groups.address())?;
             }
-            if let Some(slides) = &statistics.slides {
+            if let Some(shifted_runs) = &statistics.shifted_runs {
                 let groups = statistics.groups.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-                launch!(kernels.get(Name::Slides)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
-                    left_factor, left.rows, statistics.products.address(), SLIDE_PRODUCTS, moved_left, moved, groups,
-                    slides.address())?;
+                launch!(kernels.get(Name::FindShiftedPatterns)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                    left_factor, left.rows, statistics.products.address(), SHIFTED_RUN_PRODUCTS, moved_left, moved, groups,
+                    shifted_runs.address())?;
             }
             if let Some([lows, spans]) = &statistics.extents {
-                let slides = statistics.slides.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+                let shifted_runs =
+                    statistics.shifted_runs.as_ref().map_or(Address::NULL, DeviceBuffer::address);
                 if slices > 1 {
                     // Initial values of a minimum and of a maximum: a large number, and −1.
                     memory::fill(lows.address(), 0x7f, lows.bytes(), cx.stream)?;
@@ -266,7 +267,7 @@ impl ProductRowStats {
                 }
                 launch!(kernels.get(Name::Extents)?, (left_blocks, slices), 256, 0, cx.stream;
                     left_factor, right_factor, left.rows, left_lanes, statistics.products.address(),
-                    EXTENT_PRODUCTS, slides, lows.address(), spans.address())?;
+                    EXTENT_PRODUCTS, shifted_runs, lows.address(), spans.address())?;
                 if slices > 1 {
                     launch!(kernels.get(Name::Spans)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
                         left.rows, lows.address(), spans.address())?;
@@ -312,7 +313,7 @@ impl ProductRowStats {
             extents: None,
             groups: None,
             repeats: None,
-            slides: None,
+            shifted_runs: None,
             wide: false,
             alone_work: ALONE_WORK,
             cut: Cut::NONE,
@@ -337,7 +338,7 @@ impl ProductRowStats {
             lows,
             spans,
             groups: self.groups.as_ref().map_or(Address::NULL, DeviceBuffer::address),
-            slides: self.slides.as_ref().map_or(Address::NULL, DeviceBuffer::address),
+            shifted_runs: self.shifted_runs.as_ref().map_or(Address::NULL, DeviceBuffer::address),
             // Without groups, no row is processed as a group of one row either.
             group_work: if self.groups.is_some() { GROUP_WORK } else { 0 },
             alone_work: self.alone_work,

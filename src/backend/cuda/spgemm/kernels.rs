@@ -17,32 +17,32 @@ kernel_kinds! {
         HASH_COUNT(IndexType) = "count" for [index_types()];
         HASH_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
     }
-    "spgemm/window" {
-        WINDOW_COUNT(IndexType) = "count" for [index_types()];
-        WINDOW_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
+    "spgemm/bitmap" {
+        BITMAP_COUNT(IndexType) = "count" for [index_types()];
+        BITMAP_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
     }
     "spgemm/team" {
         TEAM_COUNT(IndexType) = "count" for [index_types()];
         TEAM_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
     }
-    "spgemm/group" {
-        GROUP_COUNT(IndexType) = "count" for [index_types()];
-        GROUP_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
+    "spgemm/same_pattern" {
+        SAME_PATTERN_COUNT(IndexType) = "count" for [index_types()];
+        SAME_PATTERN_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
     }
-    "spgemm/slide" {
-        SLIDE_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
+    "spgemm/shifted_pattern" {
+        SHIFTED_PATTERN_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
     }
     "spgemm/block" {
         BLOCK_COUNT(IndexType) = "count" for [index_types()];
         BLOCK_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
     }
-    "spgemm/single" {
-        SINGLE_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
+    "spgemm/scaled_row" {
+        SCALED_ROW_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
     }
-    "spgemm/wide" {
-        WIDE_COUNT(IndexType) = "count" for [index_types()];
-        WIDE_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
-        WIDE_PARTS(&'static str) = "parts" for [types(Algorithm::Hash)];
+    "spgemm/dense_windows" {
+        DENSE_WINDOWS_COUNT(IndexType) = "count" for [index_types()];
+        DENSE_WINDOWS_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
+        DENSE_WINDOWS_PARTS(&'static str) = "parts" for [types(Algorithm::Hash)];
     }
     "spgemm/dense" {
         DENSE_FILL(&'static str) = "fill" for [["f64", "f32", "f16f32", "bf16f32"]];
@@ -77,10 +77,10 @@ names! { |device, types, columns| {
     Order => device.modules().kernel("spgemm/rows", "spgemm_order"),
     Extents => device.modules().kernel("spgemm/rows", "spgemm_extents"),
     Spans => device.modules().kernel("spgemm/rows", "spgemm_spans"),
-    Repeats => device.modules().kernel("spgemm/group", "spgemm_repeats"),
-    Groups => device.modules().kernel("spgemm/group", "spgemm_groups"),
-    Slides => device.modules().kernel("spgemm/slide", "spgemm_slides"),
-    SlideCounts => device.modules().kernel("spgemm/slide", "spgemm_slide_counts"),
+    Repeats => device.modules().kernel("spgemm/same_pattern", "spgemm_repeats"),
+    FindSamePatterns => device.modules().kernel("spgemm/same_pattern", "spgemm_find_same_patterns"),
+    FindShiftedPatterns => device.modules().kernel("spgemm/shifted_pattern", "spgemm_find_shifted_patterns"),
+    ShiftedPatternCounts => device.modules().kernel("spgemm/shifted_pattern", "spgemm_shifted_pattern_counts"),
     CountBins => device.modules().kernel("spgemm/rows", "spgemm_count_bins"),
     FillBins => device.modules().kernel("spgemm/rows", "spgemm_fill_bins"),
     ScanFew => device.modules().kernel("spgemm/rows", "spgemm_scan_few"),
@@ -95,26 +95,26 @@ names! { |device, types, columns| {
     TinyMultiply => TINY_MULTIPLY.load(device, (types, columns)),
     HashCount => HASH_COUNT.load(device, (columns,)),
     HashMultiply => HASH_MULTIPLY.load(device, (types, columns)),
-    WindowCount => WINDOW_COUNT.load(device, (columns,)),
-    WindowMultiply => WINDOW_MULTIPLY.load(device, (types, columns)),
+    BitmapCount => BITMAP_COUNT.load(device, (columns,)),
+    BitmapMultiply => BITMAP_MULTIPLY.load(device, (types, columns)),
     TeamCount => TEAM_COUNT.load(device, (columns,)),
     TeamMultiply => TEAM_MULTIPLY.load(device, (types, columns)),
-    GroupCount => GROUP_COUNT.load(device, (columns,)),
-    GroupMultiply => GROUP_MULTIPLY.load(device, (types, columns)),
-    SlideMultiply => SLIDE_MULTIPLY.load(device, (types, columns)),
+    SamePatternCount => SAME_PATTERN_COUNT.load(device, (columns,)),
+    SamePatternMultiply => SAME_PATTERN_MULTIPLY.load(device, (types, columns)),
+    ShiftedPatternMultiply => SHIFTED_PATTERN_MULTIPLY.load(device, (types, columns)),
     BlockCount => BLOCK_COUNT.load(device, (columns,)),
     BlockMultiply => BLOCK_MULTIPLY.load(device, (types, columns)),
-    SingleCounts => device.modules().kernel("spgemm/single", "spgemm_single_counts"),
-    SingleMultiply => SINGLE_MULTIPLY.load(device, (types, columns)),
-    WideStarts => device.modules().kernel("spgemm/wide", "spgemm_wide_starts"),
-    WideBits => device.modules().kernel("spgemm/wide", "spgemm_wide_bits"),
-    WideWindows => device.modules().kernel("spgemm/wide", "spgemm_wide_windows"),
-    WideTasks => device.modules().kernel("spgemm/wide", "spgemm_wide_tasks"),
-    WideMerge => device.modules().kernel("spgemm/wide", "spgemm_wide_merge"),
-    WideSums => device.modules().kernel("spgemm/wide", "spgemm_wide_sums"),
-    WideCount => WIDE_COUNT.load(device, (columns,)),
-    WideMultiply => WIDE_MULTIPLY.load(device, (types, columns)),
-    WideParts => WIDE_PARTS.load(device, (types,)),
+    ScaledRowCounts => device.modules().kernel("spgemm/scaled_row", "spgemm_scaled_row_counts"),
+    ScaledRowMultiply => SCALED_ROW_MULTIPLY.load(device, (types, columns)),
+    DenseWindowsStarts => device.modules().kernel("spgemm/dense_windows", "spgemm_dense_windows_starts"),
+    DenseWindowsBits => device.modules().kernel("spgemm/dense_windows", "spgemm_dense_windows_bits"),
+    DenseWindowsWindows => device.modules().kernel("spgemm/dense_windows", "spgemm_dense_windows_windows"),
+    DenseWindowsTasks => device.modules().kernel("spgemm/dense_windows", "spgemm_dense_windows_tasks"),
+    DenseWindowsMerge => device.modules().kernel("spgemm/dense_windows", "spgemm_dense_windows_merge"),
+    DenseWindowsSums => device.modules().kernel("spgemm/dense_windows", "spgemm_dense_windows_sums"),
+    DenseWindowsCount => DENSE_WINDOWS_COUNT.load(device, (columns,)),
+    DenseWindowsMultiply => DENSE_WINDOWS_MULTIPLY.load(device, (types, columns)),
+    DenseWindowsParts => DENSE_WINDOWS_PARTS.load(device, (types,)),
     MapRowsInParts => device.modules().kernel("spgemm/map", "spgemm_map_rows_in_parts"),
     MapLongRows => device.modules().kernel("spgemm/map", "spgemm_map_long_rows"),
     MapMake => device.modules().kernel("spgemm/map", "spgemm_map_make"),
@@ -142,12 +142,15 @@ pub fn of_numeric(bins: &Bins, has_rows: impl Fn(usize) -> bool, wide_apart: boo
             add(Name::HashMultiply, tables.start + 1..tables.end);
         }
     }
-    add(if wide_apart { Name::WideMultiply } else { Name::WindowMultiply }, bins.of(RowBin::DenseWindows));
-    add(Name::WindowMultiply, bins.of(RowBin::Bitmap));
-    add(Name::GroupMultiply, bins.of(RowBin::SamePattern));
-    add(Name::SlideMultiply, bins.of(RowBin::ShiftedPattern));
+    add(
+        if wide_apart { Name::DenseWindowsMultiply } else { Name::BitmapMultiply },
+        bins.of(RowBin::DenseWindows),
+    );
+    add(Name::BitmapMultiply, bins.of(RowBin::Bitmap));
+    add(Name::SamePatternMultiply, bins.of(RowBin::SamePattern));
+    add(Name::ShiftedPatternMultiply, bins.of(RowBin::ShiftedPattern));
     add(Name::BlockMultiply, bins.of(RowBin::BlockTable));
-    add(Name::SingleMultiply, bins.of(RowBin::ScaledRow));
+    add(Name::ScaledRowMultiply, bins.of(RowBin::ScaledRow));
     names
 }
 
@@ -176,10 +179,15 @@ mod tests {
         assert_eq!(of(true, &[], true), []);
         assert_eq!(of(true, &[RowBin::Table], true), [Name::TeamMultiply]);
         assert_eq!(of(false, &[RowBin::Table], true), [Name::TinyMultiply, Name::HashMultiply]);
-        assert_eq!(of(true, &[RowBin::DenseWindows], true), [Name::WideMultiply]);
-        assert_eq!(of(true, &[RowBin::DenseWindows, RowBin::Bitmap], false), [Name::WindowMultiply]);
+        assert_eq!(of(true, &[RowBin::DenseWindows], true), [Name::DenseWindowsMultiply]);
+        assert_eq!(of(true, &[RowBin::DenseWindows, RowBin::Bitmap], false), [Name::BitmapMultiply]);
         let rest = [RowBin::SamePattern, RowBin::ShiftedPattern, RowBin::BlockTable, RowBin::ScaledRow];
-        let kernels = [Name::GroupMultiply, Name::SlideMultiply, Name::BlockMultiply, Name::SingleMultiply];
+        let kernels = [
+            Name::SamePatternMultiply,
+            Name::ShiftedPatternMultiply,
+            Name::BlockMultiply,
+            Name::ScaledRowMultiply,
+        ];
         for (bin, kernel) in rest.into_iter().zip(kernels) {
             assert_eq!(of(true, &[bin], true), [kernel], "{bin:?}");
         }

@@ -287,8 +287,8 @@ impl Kernels {
         Some(match name {
             Name::HashCount => self.hash_count_shape(device, symbolic.largest(RowBin::Table)).shared,
             Name::HashMultiply => self.hash_multiply_shape(device, numeric.largest(RowBin::Table)).shared,
-            Name::WindowCount => count_window(i64::MAX, LARGE_BLOCK, 1).shared,
-            Name::WindowMultiply => window_budget(device.properties().shared_bytes, LARGE_BLOCK) as u32,
+            Name::BitmapCount => count_window(i64::MAX, LARGE_BLOCK, 1).shared,
+            Name::BitmapMultiply => window_budget(device.properties().shared_bytes, LARGE_BLOCK) as u32,
             Name::TeamCount => {
                 let bins = self.symbolic_bins(true);
                 let shape = |bin| self.team_count_shape(device, 4, bins.limit(RowBin::Table, bin), i64::MAX);
@@ -299,10 +299,15 @@ impl Kernels {
                 let shape = |bin| self.team_multiply_shape(device, bins.limit(RowBin::Table, bin), i64::MAX);
                 bins.of(RowBin::Table).map(|bin| shape(bin).shared).max()?
             }
-            Name::GroupMultiply => Self::group_shape(device, numeric.largest(RowBin::SamePattern)).shared,
-            Name::SlideMultiply => {
+            Name::SamePatternMultiply => {
+                Self::group_shape(device, numeric.largest(RowBin::SamePattern)).shared
+            }
+            Name::ShiftedPatternMultiply => {
                 let kind = RowBin::ShiftedPattern;
-                numeric.of(kind).map(|bin| self.slide_shape(device, numeric.limit(kind, bin)).shared).max()?
+                numeric
+                    .of(kind)
+                    .map(|bin| self.shifted_run_shape(device, numeric.limit(kind, bin)).shared)
+                    .max()?
             }
             Name::BlockCount => {
                 let (bins, kind) = (Bins::symbolic(false, true), RowBin::BlockTable);
@@ -313,7 +318,7 @@ impl Kernels {
                 let kind = RowBin::BlockTable;
                 bins.of(kind).map(|bin| self.block_multiply_shape(bins.limit(kind, bin)).1).max()?
             }
-            Name::WideMultiply => self.wide_shared(),
+            Name::DenseWindowsMultiply => self.wide_shared(),
             _ => return None,
         })
     }
@@ -349,7 +354,7 @@ impl Kernels {
 
     /// Returns the number of threads of a block with a bitmap that computes a row, in a bin whose blocks
     /// otherwise have `threads`: with complex fp64 and 64-bit column indices, the registers suffice for half
-    /// as many as [`LARGE_BLOCK`]. kernels/spgemm/window.cu has the same limit.
+    /// as many as [`LARGE_BLOCK`]. kernels/spgemm/bitmap.cu has the same limit.
     pub fn multiply_threads(&self, threads: u32) -> u32 {
         if self.value > 8 && self.key > 4 {
             threads.min(LARGE_BLOCK / 2)
@@ -375,18 +380,18 @@ impl Kernels {
         Shape::new(device, 32, 0, bytes as usize)
     }
 
-    /// Returns the bytes that a warp has for the sums of slides whose rows have up to `most` entries; several
-    /// short rows share them.
-    pub fn slide_sums(&self, most: u32) -> u32 {
+    /// Returns the bytes that a warp has for the sums of shifted runs whose rows have up to `most` entries;
+    /// several short rows share them.
+    pub fn shifted_run_sums(&self, most: u32) -> u32 {
         most.max(128) * self.value as u32
     }
 
-    /// Returns the launch shape of warps that compute slides whose rows have up to `most` entries.
-    /// kernels/spgemm/slide.cu has the same sizes.
-    pub fn slide_shape(&self, device: &Device, most: u32) -> Shape {
+    /// Returns the launch shape of warps that compute shifted runs whose rows have up to `most` entries.
+    /// kernels/spgemm/shifted_pattern.cu has the same sizes.
+    pub fn shifted_run_shape(&self, device: &Device, most: u32) -> Shape {
         let (factors, products) = (64 * 16, 1024 * 2);
         let entries = most as usize * (3 * self.key + 4);
-        Shape::new(device, 32, 0, factors + products + entries + self.slide_sums(most) as usize)
+        Shape::new(device, 32, 0, factors + products + entries + self.shifted_run_sums(most) as usize)
     }
 
     /// Returns the threads and the bytes of shared memory of a block that counts a row of up to `most`

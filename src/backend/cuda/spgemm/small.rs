@@ -158,7 +158,7 @@ pub fn count(
             let grid = window_blocks(most_rows(bin, left.rows), threads, multiprocessors);
             // SAFETY: as above; the shared memory is what the kernel needs.
             unsafe {
-                launch_overlapping!(overlap, kernels.get(Name::WindowCount)?, grid, threads, window.shared, cx.stream;
+                launch_overlapping!(overlap, kernels.get(Name::BitmapCount)?, grid, threads, window.shared, cx.stream;
                     left_factor, right_factor, order, right.cols, listed(bin), window.bits, 1i32, offsets.address())?;
             }
         }

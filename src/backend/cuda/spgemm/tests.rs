@@ -10,8 +10,8 @@ mod inspection;
 mod limits;
 mod map;
 mod sanitizer;
+mod shifted_runs;
 mod singles;
-mod slides;
 mod small_products;
 mod tile;
 

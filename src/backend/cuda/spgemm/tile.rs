@@ -53,7 +53,7 @@ kernel_structs! {
     /// Arrays that receive the entries of C; `Output` of kernels/spgemm/tile.cu.
     struct Output = "spgemm/tile.cu Output" {
         row_starts: Address,
-        places: Address,
+        entries_before: Address,
         columns: Address,
         values: Address,
         wide: i64,
@@ -77,7 +77,7 @@ struct Kernels {
     compact: Kernel,
     first: Kernel,
     multiply: Kernel,
-    places: Kernel,
+    entries_before: Kernel,
 }
 
 impl Kernels {
@@ -94,7 +94,7 @@ impl Kernels {
             compact: kernel("spgemm_tile_compact")?,
             first: kernel("spgemm_tile_first")?,
             multiply: if dense { MMA } else { MULTIPLY }.load(device, (types,))?,
-            places: convert.places,
+            entries_before: convert.entries_before,
         };
         kernels.fill.allow_shared(SetShape::LARGEST.fill)?;
         Ok(kernels)
@@ -109,7 +109,7 @@ struct Product {
     columns: DeviceBuffer<u32>,
     masks: DeviceBuffer<u16>,
     /// For each of the 16 rows of each tile, the number of entries that this row of C has before the tile.
-    places: DeviceBuffer<u32>,
+    entries_before: DeviceBuffer<u32>,
     /// Row offsets of C, base 0.
     row_starts: DeviceBuffer<i64>,
     nnz: i64,
@@ -117,7 +117,7 @@ struct Product {
     by_parts: bool,
 }
 
-filled_members!(Product { tile_rows, columns, masks, places, row_starts });
+filled_members!(Product { tile_rows, columns, masks, entries_before, row_starts });
 
 /// Rows of C in the plan's memory, before they are transposed into the user's arrays.
 struct Staged {
@@ -394,12 +394,12 @@ impl CudaTile {
             (found_rows, found_columns, masks)
         };
         let (m, _) = self.shape;
-        let places = DeviceBuffer::<u32>::new(cx, bytes(tiles, SIDE)?)?;
+        let entries_before = DeviceBuffer::<u32>::new(cx, bytes(tiles, SIDE)?)?;
         let row_starts = DeviceBuffer::<i64>::zeroed(cx, m as usize + 1)?;
-        // SAFETY: `places` has 16 elements for each tile, and `row_starts` one for each row and one more.
+        // SAFETY: `entries_before` has 16 elements for each tile, and `row_starts` one for each row and one more.
         unsafe {
-            launch!(self.kernels.places, tile_rows as u32, 256, 0, cx.stream;
-                rows.address(), masks.address(), m, places.address(), row_starts.address())?;
+            launch!(self.kernels.entries_before, tile_rows as u32, 256, 0, cx.stream;
+                rows.address(), masks.address(), m, entries_before.address(), row_starts.address())?;
         }
         let nnz = starts(cx, &row_starts)?;
         let mut product = Product {
@@ -407,7 +407,7 @@ impl CudaTile {
             tile_rows: found_rows,
             columns: found_columns,
             masks,
-            places,
+            entries_before,
             row_starts,
             nnz,
             by_parts: false,
@@ -520,7 +520,7 @@ impl CudaTile {
         let base = i64::from(c.base.code());
         let mut out = Output {
             row_starts: product.row_starts.address(),
-            places: product.places.address(),
+            entries_before: product.entries_before.address(),
             columns: c.indices,
             values: c.values,
             wide: c.index_type.wide(),
@@ -655,7 +655,7 @@ impl SpgemmExecutor for CudaTile {
         }
         let out = Output {
             row_starts: tiles.starts.address(),
-            places: Address::NULL,
+            entries_before: Address::NULL,
             columns: tiles.index.address(),
             values: tiles.values.address(),
             wide: 0,

@@ -68,25 +68,29 @@ pub fn make(cx: &DeviceCall<'_>, a: &SparseMatrix) -> Result<Tiles> {
 
 /// Returns the row offsets of a matrix of `rows` rows in tiles, and for each of the 16 rows of each tile the
 /// number of entries that the matrix's row has before the tile. Blocks.
-fn places(cx: &Context, tiles: &DeviceTiles, rows: i64) -> Result<(DeviceBuffer<i64>, DeviceBuffer<u32>)> {
+fn entries_before(
+    cx: &Context,
+    tiles: &DeviceTiles,
+    rows: i64,
+) -> Result<(DeviceBuffer<i64>, DeviceBuffer<u32>)> {
     let row_starts = DeviceBuffer::<i64>::zeroed(cx, rows as usize + 1)?;
-    let places = DeviceBuffer::<u32>::new(cx, bytes(tiles.tiles, SIDE)?)?;
-    // SAFETY: `places` has 16 elements for each tile, and `row_starts` one for each row and one more.
+    let entries_before = DeviceBuffer::<u32>::new(cx, bytes(tiles.tiles, SIDE)?)?;
+    // SAFETY: `entries_before` has 16 elements for each tile, and `row_starts` one for each row and one more.
     unsafe {
-        launch!(tiles.kernels().places, tiles.tile_rows as u32, 256, 0, cx.stream;
-            tiles.rows.address(), tiles.masks.address(), rows, places.address(), row_starts.address())?;
+        launch!(tiles.kernels().entries_before, tiles.tile_rows as u32, 256, 0, cx.stream;
+            tiles.rows.address(), tiles.masks.address(), rows, entries_before.address(), row_starts.address())?;
     }
     scan(cx, &row_starts)?;
     memory::synchronize(cx.stream)?;
-    Ok((row_starts, places))
+    Ok((row_starts, entries_before))
 }
 
 /// Writes the entries of tiles into the indices and values of CSR, or of CSC if the tiles are by columns.
-/// `row_starts` and `places` are the result of [`places`].
+/// `row_starts` and `entries_before` are the result of [`entries_before`].
 fn write_rows(
     cx: &DeviceCall<'_>,
     tiles: &DeviceTiles,
-    (row_starts, places): (&DeviceBuffer<i64>, &DeviceBuffer<u32>),
+    (row_starts, entries_before): (&DeviceBuffer<i64>, &DeviceBuffer<u32>),
     m: &Compressed,
 ) -> Result<()> {
     let count = tiles.tiles as i64;
@@ -95,7 +99,7 @@ fn write_rows(
     unsafe {
         launch!(tiles.kernels().to_rows, blocks(cx.device, 32 * count), 256, 0, cx.stream;
             tiles.view(), tiles.tile_row(), tiles.index.address(), tiles.values.address(), count,
-            row_starts.address(), places.address(), m.indices, wide, i64::from(m.base.code()), m.values)
+            row_starts.address(), entries_before.address(), m.indices, wide, i64::from(m.base.code()), m.values)
     }
 }
 
@@ -114,7 +118,7 @@ impl Plain {
         let tiles = tiles_of(of, name)?;
         let TileShape { rows, cols, nnz, value_type, by_columns, .. } = of.shape;
         let (major, minor) = if by_columns { (cols, rows) } else { (rows, cols) };
-        let (offsets, places) = places(cx, &tiles, major)?;
+        let (offsets, entries_before) = entries_before(cx, &tiles, major)?;
         let indices = DeviceBuffer::<i32>::new(cx, nnz as usize)?;
         let values = DeviceBuffer::<u8>::new(cx, bytes(nnz as usize, value_type.size())?)?;
         let arrays = Compressed {
@@ -129,7 +133,7 @@ impl Plain {
             base: IndexBase::Zero,
             value_type,
         };
-        write_rows(cx, &tiles, (&offsets, &places), &arrays)?;
+        write_rows(cx, &tiles, (&offsets, &entries_before), &arrays)?;
         let of_format = if by_columns { SparseArrays::Csc(arrays) } else { SparseArrays::Csr(arrays) };
         let matrix = SparseMatrix { arrays: of_format, writable: true, temporary: false };
         filled(cx, Plain { arrays, matrix, offsets, indices, _values: values })
@@ -153,8 +157,8 @@ pub fn write(cx: &DeviceCall<'_>, tiles: &Tiles, b: &SparseMatrix) -> Result<()>
     let kernels = rows::Kernels::new(cx.device, types, (m.index_type, m.minor));
     if (b.format() == Format::Csc) == by_columns {
         let of = tiles_of(tiles, "A")?;
-        let (row_starts, places) = places(cx, &of, m.major)?;
-        write_rows(cx, &of, (&row_starts, &places), &m)?;
+        let (row_starts, entries_before) = entries_before(cx, &of, m.major)?;
+        write_rows(cx, &of, (&row_starts, &entries_before), &m)?;
         target::write_offsets(cx, &kernels, row_starts.address(), &m)?;
         return memory::synchronize(cx.stream);
     }
@@ -195,7 +199,7 @@ pub fn count_products(
     right: &DeviceTiles,
     rows: i64,
 ) -> Result<i64> {
-    let (row_starts, _) = places(cx, right, rows)?;
+    let (row_starts, _) = entries_before(cx, right, rows)?;
     let report = DeviceBuffer::<u64>::zeroed(cx, 2)?;
     let count = left.tiles as i64;
     // SAFETY: columns of the left factor are rows of the right factor; there are two words for the sum.

@@ -67,7 +67,7 @@ pub struct ConvertKernels {
     keys: Kernel,
     columns: Kernel,
     gather: Kernel,
-    pub places: Kernel,
+    pub entries_before: Kernel,
     pub complete: Kernel,
     pub to_rows: Kernel,
     pub products: Kernel,
@@ -84,7 +84,7 @@ impl ConvertKernels {
             keys: kernel("tile_keys")?,
             columns: kernel("tile_columns")?,
             gather: kernel("tile_gather")?,
-            places: kernel("tile_places")?,
+            entries_before: kernel("tile_entries_before")?,
             complete: kernel("tile_complete")?,
             to_rows: TO_ROWS.load(
                 device,

@@ -55,13 +55,13 @@ pub fn is_possible(right: &Rows) -> bool {
 
 kernel_structs! {
     /// Starts of windows in the rows of the right factor; the kernels' `Starts`.
-    struct StartsAt = "spgemm/wide.cu Starts" {
+    struct StartsAt = "spgemm/dense_windows.cu Starts" {
         data: Address,
         windows: i64,
     }
 
     /// Addresses of partial sums; the kernels' `Partial`.
-    struct PartialAt = "spgemm/wide.cu Partial" {
+    struct PartialAt = "spgemm/dense_windows.cu Partial" {
         before: Address,
         sums: Address,
     }
@@ -232,7 +232,7 @@ impl Listed {
         // SAFETY: the list has `rows` rows, of which there are statistics, and `first` has an element for
         // each and one more.
         unsafe {
-            launch!(product.kernels.get(Name::WideWindows)?, blocks, threads, 0, product.cx.stream;
+            launch!(product.kernels.get(Name::DenseWindowsWindows)?, blocks, threads, 0, product.cx.stream;
                 offsets, cut, list, rows, statistics.lows, statistics.spans, i32::from(few), first.address())?;
             if !few {
                 scan(product.cx, product.kernels, first.address(), first.len())?;
@@ -344,12 +344,12 @@ impl Wide {
         // window of each row and one more per row, and `bits` has WORDS words for each.
         unsafe {
             if let Some(starts) = &wide.starts {
-                launch!(kernels.get(Name::WideStarts)?, blocks(cx.device, starts.len() as i64), 256,
+                launch!(kernels.get(Name::DenseWindowsStarts)?, blocks(cx.device, starts.len() as i64), 256,
                     0, product.cx.stream;
                     of_right, right.rows, windows, starts.address())?;
             }
             if !bits_at.is_null() {
-                launch!(kernels.get(Name::WideBits)?, blocks(cx.device, 32 * right.rows), 256,
+                launch!(kernels.get(Name::DenseWindowsBits)?, blocks(cx.device, 32 * right.rows), 256,
                     0, product.cx.stream;
                     of_right, right.rows, windows, bits_at)?;
             }
@@ -417,9 +417,9 @@ impl Wide {
         // SAFETY: the patterns have been validated, and the right factor's columns ascend; each array has the
         // elements that the kernels access, by the number of tasks that was counted for the part.
         unsafe {
-            launch!(kernels.get(Name::WideTasks)?, warp_blocks(listed, 256), 256, 0, product.cx.stream;
+            launch!(kernels.get(Name::DenseWindowsTasks)?, warp_blocks(listed, 256), 256, 0, product.cx.stream;
                 offsets, cut, list, listed, statistics.lows, first, places)?;
-            launch_overlapping!(overlap, kernels.get(Name::WideCount)?, warp_blocks(count, WARPS_BLOCK),
+            launch_overlapping!(overlap, kernels.get(Name::DenseWindowsCount)?, warp_blocks(count, WARPS_BLOCK),
                 WARPS_BLOCK, 0, product.cx.stream;
                 Factor::of(left), Factor::of(right), cut, self.starts(), bits, tasks.tasks.address(), count,
                 tasks.masks.address(), tasks.before.address())
@@ -441,11 +441,11 @@ impl Wide {
         // SAFETY: as for the tasks' columns, which are there.
         unsafe {
             if product.is_cut() {
-                launch!(kernels.get(Name::WideMerge)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK,
+                launch!(kernels.get(Name::DenseWindowsMerge)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK,
                     0, product.cx.stream;
                     offsets, cut, tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address())?;
             }
-            launch!(kernels.get(Name::WideSums)?, warp_blocks(listed, 256), 256, 0, product.cx.stream;
+            launch!(kernels.get(Name::DenseWindowsSums)?, warp_blocks(listed, 256), 256, 0, product.cx.stream;
                 offsets, cut, list, listed, first, sums, counts, tasks.partial().before)
         }
     }
@@ -553,7 +553,7 @@ impl Wide {
         // SAFETY: the patterns have been validated and C has room for the entries that were counted by these
         // masks; the shared memory is what the kernel needs.
         unsafe {
-            launch_overlapping!(overlap, kernels.get(Name::WideMultiply)?, blocks, WARPS_BLOCK,
+            launch_overlapping!(overlap, kernels.get(Name::DenseWindowsMultiply)?, blocks, WARPS_BLOCK,
                 kernels.wide_shared(), product.cx.stream;
                 Factor::of(left), Factor::of(right), left.values, right.values, alpha, statistics.cut, self.starts(),
                 i32::from(short), tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(),
@@ -598,7 +598,7 @@ impl Wide {
         let (offsets, cut) = product.cut();
         // SAFETY: as above; the kernels before have written the partial sums.
         unsafe {
-            launch!(product.kernels.get(Name::WideParts)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK,
+            launch!(product.kernels.get(Name::DenseWindowsParts)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK,
                 0, product.cx.stream;
                 offsets, alpha, cut, tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(),
                 partial, *output)
@@ -625,7 +625,7 @@ impl Wide {
     pub fn settle(&mut self, cx: &Context, kernels: &Kernels, sums: usize) -> Result<()> {
         if let Some(tasks) = &mut self.whole {
             if let Some(partial) = &mut tasks.partial {
-                kernels.get(Name::WideParts)?;
+                kernels.get(Name::DenseWindowsParts)?;
                 if optional(partial.make_room(cx, sums))?.is_none() {
                     // Tasks are then processed part by part.
                     self.whole = None;

@@ -2,7 +2,7 @@
 //! (src/format/dense.rs), which analysis fills on the device (kernels/format/dense.cu).
 //!
 //! The product is by kernels/spmm/dense.cuh ([`own`]) in four cases: small products, where that is as fast
-//! and opens no library; fp32 with many columns, where it is faster (kernels/spmm/dense_parts.cuh);
+//! and opens no library; fp32 with many columns, where it is faster (kernels/spmm/dense_terms.cuh);
 //! deterministic mode; and where cublasLt is not installed. Otherwise it is by cublasLt ([`lt`]).
 //!
 //! If beta is 0 (and on the host), the product goes directly to C, and a second launch finds infinities and

@@ -41,7 +41,7 @@ kernel_kinds! { "spmm/smat" {
     COLUMNS_OF_B(String, usize, usize) = "columns"
         for [HALVES, [16], [8, 32, 64]], [HALVES, [8], [8]], [["f32"], [8], [8, 32, 64]], [["f64"], [8], [8, 32]];
 } }
-/// Warps of a block of threads (kWarps of kernels/spmm/smat.cuh); each multiplies one item by one tile of
+/// Warps of a block of threads (WARPS of kernels/spmm/smat.cuh); each multiplies one item by one tile of
 /// columns.
 const WARPS: usize = 4;
 

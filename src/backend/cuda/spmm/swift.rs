@@ -37,7 +37,7 @@ use crate::types::{Address, LayoutKind, ScalarsAt};
 
 /// Threads of a block of the kernels that scale and finish C.
 const THREADS: u32 = 256;
-/// Bands per block of threads (kWarps of kernels/spmm/swift_bands.cuh).
+/// Bands per block of threads (WARPS of kernels/spmm/swift_bands.cuh).
 const WARPS: usize = 4;
 /// Lanes per group: of kernels that add packs, which exist for fp32 only, and of kernels that add single
 /// elements, for fp32 and fp64.

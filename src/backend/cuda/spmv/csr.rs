@@ -43,7 +43,7 @@ kernel_kinds! { "spmv/csr" {
     BALANCED_16(String, IndexType) = "balanced_16" for [types(Algorithm::Csr), index_types()];
     NARROW_ROWS(Widths) = "narrow_rows" for [widths()];
     NARROW_CHUNKS(IndexType) = "narrow_chunks" for [index_types()];
-    PLACES(IndexType) = "places" for [index_types()];
+    MERGE_POINTS(IndexType) = "merge_points" for [index_types()];
 } }
 
 /// Launch without its operands, as a plan keeps it.
@@ -60,7 +60,7 @@ struct Launch {
     /// True if the matrix does not fit into L2 beside x and y.
     stream: bool,
     /// Row and entry where each warp starts; NULL if the kernel searches for them.
-    places: Address,
+    merge_points: Address,
 }
 
 impl Launch {
@@ -71,8 +71,8 @@ impl Launch {
     fn of(kernel: Kernel, device: &Device, types: Types, rows: &Rows, form: Form) -> Self {
         let stream = is_streamed(device, types, rows, rows.index_type.size());
         let compute = types.compute.scalar();
-        let (order, places) = (Address::NULL, Address::NULL);
-        Launch { kernel, form, compute, order, narrow: None, stream, places }
+        let (order, merge_points) = (Address::NULL, Address::NULL);
+        Launch { kernel, form, compute, order, narrow: None, stream, merge_points }
     }
 
     /// Returns this launch with the kernel that reads the 16-bit columns which the plan keeps.
@@ -117,7 +117,7 @@ impl Launch {
             Form::Balanced { share, overhang, blocks } => unsafe {
                 launch_product!(self.kernel, blocks, THREADS, 0, cx.stream;
                     rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, old.values, of_rows,
-                    alpha, beta, base, stream, share, overhang, self.places,
+                    alpha, beta, base, stream, share, overhang, self.merge_points,
                     cx.workspace.address, cx.counters)
             },
         }
@@ -152,7 +152,7 @@ pub(super) struct CsrSpmv {
     rows: Rows,
     launch: Launch,
     /// Row and entry where each warp of form `balanced` starts, and the end.
-    _places: Option<DeviceBuffer<i64>>,
+    _merge_points: Option<DeviceBuffer<i64>>,
     /// 16-bit columns; `None` if the columns of the rows are read.
     columns: Option<NarrowColumns>,
     /// True if the choice was to keep 16-bit columns.
@@ -177,7 +177,7 @@ impl CsrSpmv {
         let form = Form::analyzed((stats.rows, stats.nnz, stats.max), most_blocks);
         let mut launch = Launch::new(cx.device, problem.types, &rows, form)?;
         launch.order = order.address();
-        let places = places(cx, &rows, form)?;
+        let merge_points = merge_points(cx, &rows, form)?;
         let keeps_columns = choice.narrow_columns && matches!(operand, Operand::InPlace(_));
         let columns = match keeps_columns {
             true => NarrowColumns::build(cx, &rows, form)?,
@@ -186,8 +186,8 @@ impl CsrSpmv {
         if let Some(columns) = &columns {
             launch = launch.narrowed(cx.device, problem.types, &rows, columns)?;
         }
-        if let Some(places) = &places {
-            launch.places = places.address();
+        if let Some(merge_points) = &merge_points {
+            launch.merge_points = merge_points.address();
         }
         let executor = CsrSpmv {
             device: Arc::clone(cx.device),
@@ -196,34 +196,34 @@ impl CsrSpmv {
             order,
             rows,
             launch,
-            _places: places,
+            _merge_points: merge_points,
             columns,
             keeps_columns,
         };
         filled(cx, executor)
     }
 }
-filled_members!(CsrSpmv { operand, order, _places });
+filled_members!(CsrSpmv { operand, order, _merge_points });
 
 /// Computes the start of each warp of form `balanced`, for which the kernel would otherwise search in every
 /// launch.
-fn places(cx: &DeviceCall<'_>, rows: &Rows, form: Form) -> Result<Option<DeviceBuffer<i64>>> {
+fn merge_points(cx: &DeviceCall<'_>, rows: &Rows, form: Form) -> Result<Option<DeviceBuffer<i64>>> {
     let Form::Balanced { share, overhang, blocks } = form else {
         return Ok(None);
     };
-    let kernel = PLACES.load(cx.device, (rows.offset_type,))?;
+    let kernel = MERGE_POINTS.load(cx.device, (rows.offset_type,))?;
     let count = i64::from(blocks) * WARPS as i64 + 1;
-    let places = DeviceBuffer::new(cx, 2 * count as usize)?;
+    let merge_points = DeviceBuffer::new(cx, 2 * count as usize)?;
     let grid = (count as u32).div_ceil(THREADS);
     if blocks > 0 {
-        // SAFETY: the operand has rows + 1 offsets, and `places` room for
+        // SAFETY: the operand has rows + 1 offsets, and `merge_points` room for
         // `count` pairs.
         unsafe {
             launch!(kernel, grid, THREADS, 0, cx.stream;
-                rows.rows, rows.nnz, rows.offsets, rows.base as i32, share, overhang, count, places.address())?;
+                rows.rows, rows.nnz, rows.offsets, rows.base as i32, share, overhang, count, merge_points.address())?;
         }
     }
-    Ok(Some(places))
+    Ok(Some(merge_points))
 }
 
 impl SpmvExecutor for CsrSpmv {

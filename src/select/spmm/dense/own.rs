@@ -68,7 +68,7 @@ const F32: Kind = Kind {
     wanted: 4.0,
     least: [200.0, 2.5],
 };
-/// fp32 factors in three bf16 parts (kernels/spmm/dense_parts.cuh).
+/// fp32 factors in three bf16 parts (kernels/spmm/dense_terms.cuh).
 const F32_IN_PARTS: Kind = Kind {
     tiles: [
         tile("large", [128, 128, 32, 0], 256),
@@ -168,7 +168,7 @@ impl Tile {
         m.div_ceil(self.m).saturating_mul(n.div_ceil(self.n))
     }
 
-    /// Bytes of dynamic shared memory: the kernels' `Stage::kBytes` times the number of stages.
+    /// Bytes of dynamic shared memory: the kernels' `Stage::BYTES` times the number of stages.
     pub fn shared(&self, size: usize) -> u32 {
         if self.stages == 0 {
             // `PartStage::BYTES`: blocks of 8 × 8 halves, with padding.

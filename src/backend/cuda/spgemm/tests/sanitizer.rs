@@ -1,7 +1,7 @@
 //! Tests that run each kernel with few enough rows for compute-sanitizer.
 
 use super::*;
-use crate::select::spgemm::row_structures::SLIDE_ROWS;
+use crate::select::spgemm::row_structures::SHIFTED_RUN_ROWS;
 
 /// Returns factors with rows in most bins, for the kernels of tables, or of teams if columns are distinct.
 fn rows_of_bins(kind: Kind) -> (Stored, Stored) {
@@ -80,8 +80,8 @@ fn sanitizer_parts() {
 }
 
 #[test]
-fn sanitizer_slides() {
-    square(&slides::grid([SLIDE_ROWS / 64, 8, 8], &slides::steps(1, 1)), 1);
+fn sanitizer_shifted_runs() {
+    square(&shifted_runs::grid([SHIFTED_RUN_ROWS / 64, 8, 8], &shifted_runs::steps(1, 1)), 1);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::matrix::Compressed;
 use crate::memory::Context;
 use crate::types::Address;
 
-/// Bytes of a tile that C may have: column and row, masks, number of entries, and places of its rows.
+/// Bytes of a tile that C may have: column and row, masks, number of entries, and entries_before of its rows.
 const TILE_BYTES: usize = 4 + 4 + 2 * SIDE + 4 + 4 * SIDE;
 
 /// Number of tiles that C may have before each row of tiles, and in all, on the device and on the host.
@@ -33,7 +33,7 @@ struct Work {
     tile_rows: DeviceBuffer<u32>,
     masks: DeviceBuffer<u16>,
     counts: DeviceBuffer<u32>,
-    places: DeviceBuffer<u32>,
+    entries_before: DeviceBuffer<u32>,
     /// Receives the number of entries of each row of C, which the numeric phase knows already.
     entries: DeviceBuffer<i64>,
 }
@@ -48,7 +48,7 @@ impl Work {
             tile_rows: DeviceBuffer::new(cx, most)?,
             masks: DeviceBuffer::new(cx, most * SIDE)?,
             counts: DeviceBuffer::new(cx, most)?,
-            places: DeviceBuffer::new(cx, most * SIDE)?,
+            entries_before: DeviceBuffer::new(cx, most * SIDE)?,
             entries: DeviceBuffer::new(cx, rows * SIDE)?,
         })
     }
@@ -96,9 +96,9 @@ impl CudaTile {
         // SAFETY: tiles are numbered from the first of all, so the addresses of the part's arrays are moved back
         // accordingly; these have room for the tiles that were counted.
         unsafe {
-            launch!(self.kernels.places, part.rows.len() as u32, 256, 0, cx.stream;
+            launch!(self.kernels.entries_before, part.rows.len() as u32, 256, 0, cx.stream;
                 rows, work.masks.address().rebased(before * SIDE * 2), m,
-                work.places.address().rebased(before * SIDE * 4), entries)
+                work.entries_before.address().rebased(before * SIDE * 4), entries)
         }
     }
 
@@ -117,7 +117,7 @@ impl CudaTile {
             tile_rows: DeviceBuffer::new(cx, 0)?,
             columns: DeviceBuffer::new(cx, 0)?,
             masks: DeviceBuffer::new(cx, 0)?,
-            places: DeviceBuffer::new(cx, 0)?,
+            entries_before: DeviceBuffer::new(cx, 0)?,
             row_starts,
             nnz,
             by_parts: true,
@@ -142,7 +142,7 @@ impl CudaTile {
             let many = grid((part.count() as usize).div_ceil(WARPS), "the tiles of C")?;
             let out = Output {
                 row_starts: product.row_starts.at(part.rows.start * SIDE),
-                places: work.places.address(),
+                entries_before: work.entries_before.address(),
                 ..*out
             };
             // SAFETY: the kernels made the tiles of these rows, and the output arrays have room for the
@@ -172,7 +172,7 @@ impl CudaTile {
         let work = Work::fit(cx, &met.host, if direct { 1 } else { 3 })?;
         let out = Output {
             row_starts: Address::NULL,
-            places: Address::NULL,
+            entries_before: Address::NULL,
             columns: c.indices,
             values: c.values,
             wide: c.index_type.wide(),

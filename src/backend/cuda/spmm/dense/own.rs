@@ -43,7 +43,7 @@ kernel_kinds! { "spmm/dense" {
     OF_HALVES(String, &'static str) = "halves" for [HALVES, ["small", "medium", "large"]];
     OF_TF32(&'static str) = "tf32" for [["small", "medium", "large"]];
     OF_F32(&'static str) = "f32" for [["small", "medium", "large"]];
-    OF_PARTS(&'static str) = "parts" for [["small", "medium", "large"]];
+    OF_TERMS(&'static str) = "terms" for [["small", "medium", "large"]];
     OF_F64(&'static str) = "f64" for [["small", "medium", "large"]];
 } }
 
@@ -70,7 +70,7 @@ impl Own {
                         OF_HALVES.load(device, (types_name(Types { y, ..types }), tile.name))
                     }
                     Arithmetic::Tf32 => OF_TF32.load(device, (tile.name,)),
-                    Arithmetic::F32 if in_parts => OF_PARTS.load(device, (tile.name,)),
+                    Arithmetic::F32 if in_parts => OF_TERMS.load(device, (tile.name,)),
                     Arithmetic::F32 => OF_F32.load(device, (tile.name,)),
                     Arithmetic::F64 => OF_F64.load(device, (tile.name,)),
                 }?;

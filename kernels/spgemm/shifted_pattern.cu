@@ -1,9 +1,9 @@
-// Slides: runs of consecutive rows of `left`, each of which has the previous row's columns shifted
-// by one, as have the rows of `right` that they meet (the inner points of a grid). Their rows of C
-// are shifted by one as well. A warp takes up to 32 such rows: the position of each product in the
-// first row of C holds for all of them, so hashing and sorting is needed only once. The warp's
-// lanes are divided among several rows, as many as there are teams of lanes as wide as a row of
-// `right`. No two lanes add to one sum at a time, and each sum is in the order of the row's
+// Shifted runs: consecutive rows of `left`, each of which has the previous row's columns
+// shifted by one, as have the rows of `right` that they meet (the inner points of a grid). Their
+// rows of C are shifted by one as well. A warp takes up to 32 such rows: the position of each
+// product in the first row of C holds for all of them, so hashing and sorting is needed only once.
+// The warp's lanes are divided among several rows, as many as there are teams of lanes as wide as a
+// row of `right`. No two lanes add to one sum at a time, and each sum is in the order of the row's
 // factors.
 #include "spgemm/team.cuh"
 
@@ -13,10 +13,10 @@ using namespace tarsia::spgemm;
 namespace {
 
 constexpr int THREADS = 128;
-// Fewest rows of a slide: with fewer, most lanes would be idle.
+// Fewest rows of a shifted run: with fewer, most lanes would be idle.
 constexpr int LEAST = 6;
-// Most entries of a row of a slide, whose rows of `right` are stored in shared memory; and most
-// products, whose positions are stored there.
+// Most entries of a row of a shifted run, whose rows of `right` are stored in shared memory; and
+// most products, whose positions are stored there.
 constexpr int FACTORS = 64, PRODUCTS = 1024;
 // Number of factors whose values are in flight at a time.
 constexpr int HELD = 4;
@@ -54,7 +54,7 @@ __device__ __forceinline__ void insert_row(const Factor &left, const Factor &rig
             start = right.start(k);
             length = static_cast<unsigned>(right.start(k + 1) - start);
         }
-        const unsigned longest = __reduce_max_sync(ALL, length);
+        const unsigned longest = __reduce_max_sync(ALL_LANES, length);
         const int held = static_cast<int>(min(int64_t(32), end - first));
         for (unsigned from = 0; from < longest; from += 32) {
             for (int owner = 0; owner < held; owner += HELD) {
@@ -62,8 +62,8 @@ __device__ __forceinline__ void insert_row(const Factor &left, const Factor &rig
                 bool active[HELD];
 #pragma unroll
                 for (int h = 0; h < HELD; ++h) {
-                    const int64_t at = __shfl_sync(ALL, start, (owner + h) & 31);
-                    const unsigned all = __shfl_sync(ALL, length, (owner + h) & 31);
+                    const int64_t at = __shfl_sync(ALL_LANES, start, (owner + h) & 31);
+                    const unsigned all = __shfl_sync(ALL_LANES, length, (owner + h) & 31);
                     active[h] = owner + h < held && from + lane_id() < all;
                     found[h] = active[h] ? columns[at + from + lane_id()] - base : J(0);
                 }
@@ -78,20 +78,21 @@ __device__ __forceinline__ void insert_row(const Factor &left, const Factor &rig
 }
 
 // Sorts the columns of a table, up to `most`, in ascending order; returns their number.
-template <int E, class K>
-__device__ __forceinline__ int sort_table(const K *table, int size, K *sorted, int most) {
+template <int KEYS, class KeyType>
+__device__ __forceinline__ int sort_table(const KeyType *table, int size, KeyType *sorted,
+                                          int most) {
     const int found = collect_keys(table, size, sorted, most);
     __syncwarp();
-    K keys[E];
+    KeyType keys[KEYS];
 #pragma unroll
-    for (int e = 0; e < E; ++e) {
+    for (int e = 0; e < KEYS; ++e) {
         const int i = 32 * e + lane_id();
-        keys[e] = i < min(found, most) ? sorted[i] : empty<K>();
+        keys[e] = i < min(found, most) ? sorted[i] : empty<KeyType>();
     }
     __syncwarp();
     sort<32>(keys);
 #pragma unroll
-    for (int e = 0; e < E; ++e) {
+    for (int e = 0; e < KEYS; ++e) {
         const int i = 32 * e + lane_id();
         if (i < most)
             sorted[i] = keys[e];
@@ -100,7 +101,7 @@ __device__ __forceinline__ int sort_table(const K *table, int size, K *sorted, i
     return found;
 }
 
-// Row of `right` that a factor meets, for the first row of the slide.
+// Row of `right` that a factor meets, for the first row of the shifted run.
 struct Meeting {
     int64_t start;
     int32_t length;
@@ -108,29 +109,29 @@ struct Meeting {
     int32_t first;
 };
 
-// What a warp keeps in shared memory of a slide with up to `most` entries per row (a power of two,
-// at least 16).
+// Data that a warp keeps in shared memory for a shifted run with up to `most` entries per row (a
+// power of two, at least 16).
 template <class T, class J> struct Memory {
-    using K = Key<J>;
+    using KeyType = Key<J>;
     Meeting *meetings;
     // `bytes` bytes of sums.
     T *sums;
     // Table of 2 · `most` columns, and the columns in ascending order.
-    K *table, *sorted;
+    KeyType *table, *sorted;
     // For each slot of the table the column's number in the row of C; for each product the number
     // of its column.
-    uint16_t *ranks, *places;
+    uint16_t *ranks, *slots;
 
     __device__ __forceinline__ Memory(int most, int bytes) {
         extern __shared__ __align__(16) unsigned char memory[];
         const int all = static_cast<int>(FACTORS * sizeof(Meeting) + bytes +
-                                         most * (3 * sizeof(K) + 4) + PRODUCTS * 2);
+                                         most * (3 * sizeof(KeyType) + 4) + PRODUCTS * 2);
         meetings = reinterpret_cast<Meeting *>(memory + (threadIdx.x >> 5) * all);
         sums = reinterpret_cast<T *>(meetings + FACTORS);
-        table = reinterpret_cast<K *>(reinterpret_cast<unsigned char *>(sums) + bytes);
+        table = reinterpret_cast<KeyType *>(reinterpret_cast<unsigned char *>(sums) + bytes);
         sorted = table + 2 * most;
         ranks = reinterpret_cast<uint16_t *>(sorted + most);
-        places = ranks + 2 * most;
+        slots = ranks + 2 * most;
     }
 };
 
@@ -152,14 +153,15 @@ __device__ __forceinline__ int load_meetings(const Factor &left, const Factor &r
         own.first = products + sum - own.length;
         if (at < count)
             meetings[at] = own;
-        products += __shfl_sync(ALL, sum, 31);
-        longest = max(longest, static_cast<int>(__reduce_max_sync(ALL, unsigned(own.length))));
+        products += __shfl_sync(ALL_LANES, sum, 31);
+        longest =
+            max(longest, static_cast<int>(__reduce_max_sync(ALL_LANES, unsigned(own.length))));
     }
     __syncwarp();
     return products;
 }
 
-// Finds the columns of the slide's first row of C, in ascending order; returns their number.
+// Finds the columns of the shifted run's first row of C, in ascending order; returns their number.
 template <class T, class J>
 __device__ __forceinline__ int find_columns(const Factor &left, const Factor &right, int64_t begin,
                                             int64_t end, int most, const Output &out, int64_t place,
@@ -187,11 +189,11 @@ __device__ __forceinline__ int find_columns(const Factor &left, const Factor &ri
     }
 }
 
-// Looks up the column of each product of the slide's first row.
+// Looks up the column of each product of the shifted run's first row.
 template <class T, class J>
-__device__ __forceinline__ void find_places(const Factor &right, int factors, int size, int entries,
-                                            const Memory<T, J> &memory) {
-    using K = Key<J>;
+__device__ __forceinline__ void find_slots(const Factor &right, int factors, int size, int entries,
+                                           const Memory<T, J> &memory) {
+    using KeyType = Key<J>;
     int added = 0;
     for (int i = lane_id(); i < entries; i += 32) {
         const int slot = insert(memory.table, size, memory.sorted[i], added);
@@ -202,18 +204,18 @@ __device__ __forceinline__ void find_places(const Factor &right, int factors, in
     for (int j = 0; j < factors; ++j) {
         const Meeting of = memory.meetings[j];
         for (int i = lane_id(); i < of.length; i += 32) {
-            const K key = static_cast<K>(columns[of.start + i] - right.base);
-            memory.places[of.first + i] = memory.ranks[insert(memory.table, size, key, added)];
+            const KeyType key = static_cast<KeyType>(columns[of.start + i] - right.base);
+            memory.slots[of.first + i] = memory.ranks[insert(memory.table, size, key, added)];
         }
     }
     __syncwarp();
 }
 
-// Adds the products of row `row` of the slide to `sums` by the lanes of a team, of which this is
-// number `inner`, where no row of `right` is longer than the team; HELD factors are in flight.
+// Adds the products of row `row` of the shifted run to `sums` by the lanes of a team, of which this
+// is number `inner`, where no row of `right` is longer than the team; HELD factors are in flight.
 // Teams without a row only keep step.
 template <class A, class B, class T>
-__device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_t *places,
+__device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_t *slots,
                                           const A *factors, int count, const B *right_values,
                                           bool has_row, int row, int inner, T *sums) {
     for (int j = 0; j < count; j += HELD) {
@@ -227,7 +229,7 @@ __device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_
                 const Meeting of = meetings[j + h];
                 if (inner < of.length) {
                     const int64_t from = of.start + static_cast<int64_t>(row) * of.length;
-                    at[h] = places[of.first + inner];
+                    at[h] = slots[of.first + inner];
                     factor[h] = factors[j + h];
                     values[h] = right_values[from + inner];
                 }
@@ -243,9 +245,10 @@ __device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_
     }
 }
 
-// Like add_short, for rows of `right` of any length and teams of `lanes` lanes.
+// Adds the products of a row as add_short does, for rows of `right` of any length and teams of
+// `lanes` lanes.
 template <class A, class B, class T>
-__device__ __forceinline__ void add_long(const Meeting *meetings, const uint16_t *places,
+__device__ __forceinline__ void add_long(const Meeting *meetings, const uint16_t *slots,
                                          const A *factors, int count, const B *right_values,
                                          bool has_row, int row, int inner, int lanes, T *sums) {
     for (int j = 0; j < count; ++j) {
@@ -254,7 +257,7 @@ __device__ __forceinline__ void add_long(const Meeting *meetings, const uint16_t
             const T factor = widen<T>(factors[j]);
             const B *own = right_values + of.start + static_cast<int64_t>(row) * of.length;
             for (int i = inner; i < of.length; i += lanes) {
-                T *sum = sums + places[of.first + i];
+                T *sum = sums + slots[of.first + i];
                 *sum = plus(*sum, times(factor, widen<T>(own[i])));
             }
         }
@@ -262,20 +265,21 @@ __device__ __forceinline__ void add_long(const Meeting *meetings, const uint16_t
     }
 }
 
-// Computes columns and values of the rows of a slide with up to `most` entries each. Shared memory
-// per warp: FACTORS meetings, `sum_bytes` for sums, 3 · `most` keys, PRODUCTS and 2 · `most` 16-bit
-// numbers.
+// Computes columns and values of the rows of a shifted run with up to `most` entries each. Shared
+// memory per warp: FACTORS meetings, `sum_bytes` for sums, 3 · `most` keys, PRODUCTS and 2 · `most`
+// 16-bit numbers.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
-multiply_slide(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
-               const Scalar<T> &scale, const uint8_t *slides, const uint32_t *list, int64_t count,
-               int most, int sum_bytes, const Output &out) {
+multiply_shifted_run(const Factor &left, const Factor &right, const A *left_values,
+                     const B *right_values, const Scalar<T> &scale, const uint8_t *shifted_runs,
+                     const uint32_t *list, int64_t count, int most, int sum_bytes,
+                     const Output &out) {
     const Memory<T, J> memory(most, sum_bytes);
     const int size = 2 * most;
     int64_t row;
     if (!take_item(list, count, row))
         return;
-    const int rows = slides[row];
+    const int rows = shifted_runs[row];
     const int64_t begin = left.start(row), end = left.start(row + 1);
     const int factors = static_cast<int>(end - begin);
     const int64_t place = out.offsets[row];
@@ -292,7 +296,7 @@ multiply_slide(const Factor &left, const Factor &right, const A *left_values, co
     const int found = find_columns(left, right, begin, end, most, out, place, entries, memory);
     if (found != entries || products > PRODUCTS)
         return;
-    find_places(right, factors, size, entries, memory);
+    find_slots(right, factors, size, entries, memory);
 
     // Lanes per row: as many as the longest row of `right` has entries, and more if the sums of so
     // many rows at a time would not fit.
@@ -310,10 +314,10 @@ multiply_slide(const Factor &left, const Factor &right, const A *left_values, co
         const A *own = left_values + begin + static_cast<int64_t>(ahead) * factors;
         T *sums = memory.sums + mine * entries;
         if (longest <= lanes) {
-            add_short(memory.meetings, memory.places, own, factors, right_values, has_row, ahead,
+            add_short(memory.meetings, memory.slots, own, factors, right_values, has_row, ahead,
                       inner, sums);
         } else {
-            add_long(memory.meetings, memory.places, own, factors, right_values, has_row, ahead,
+            add_long(memory.meetings, memory.slots, own, factors, right_values, has_row, ahead,
                      inner, lanes, sums);
         }
         const int64_t target = place + static_cast<int64_t>(first) * entries;
@@ -322,7 +326,7 @@ multiply_slide(const Factor &left, const Factor &right, const A *left_values, co
         for (int i = lane_id(); i < now * entries; i += 32, here.step()) {
             values[i] = alpha.of(memory.sums[i]);
             const int64_t column = static_cast<int64_t>(memory.sorted[here.at]) + first + here.row;
-            out.put_new_column(target + i, static_cast<J>(column));
+            out.store_new_column(target + i, static_cast<J>(column));
         }
         __syncwarp();
     }
@@ -330,14 +334,14 @@ multiply_slide(const Factor &left, const Factor &right, const A *left_values, co
 
 } // namespace
 
-// slides[row] = number of rows of the slide that the row begins, 1 for a row by itself, 0 if the
-// row is in a slide that began before. Slides consist of rows of up to `most` products that are
-// groups of their own (`groups` may be NULL). `moved_left` and `moved_right` mark rows of the
-// factors that have the previous row's columns shifted by one. One thread per row.
+// shifted_runs[row] = number of rows of the shifted run that the row begins, 1 for a row by itself,
+// 0 if the row is in a shifted run that began before. Shifted runs consist of rows of up to `most`
+// products that are groups of their own (`groups` may be NULL). `moved_left` and `moved_right` mark
+// rows of the factors that have the previous row's columns shifted by one. One thread per row.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_slides(Factor left, int64_t rows, const int64_t *products, int64_t most,
-                  const uint8_t *moved_left, const uint8_t *moved_right, const uint8_t *groups,
-                  uint8_t *slides) {
+    spgemm_find_shifted_patterns(Factor left, int64_t rows, const int64_t *products, int64_t most,
+                                 const uint8_t *moved_left, const uint8_t *moved_right,
+                                 const uint8_t *groups, uint8_t *shifted_runs) {
     const int64_t row = first_item();
     bool is_fit = false, follows = false;
     if (row < rows) {
@@ -353,25 +357,25 @@ extern "C" __global__ void __launch_bounds__(256)
         for (int64_t at = left.start(row); at < end; ++at)
             follows &= moved_right[left.column(at)] != 0;
     }
-    const unsigned fit = __ballot_sync(ALL, is_fit);
-    const unsigned joined = __ballot_sync(ALL, follows) & fit & (fit << 1);
+    const unsigned fit = __ballot_sync(ALL_LANES, is_fit);
+    const unsigned joined = __ballot_sync(ALL_LANES, follows) & fit & (fit << 1);
     const unsigned until = (2u << lane_id()) - 1;
     const int start = 31 - __clz(~joined & until);
     const unsigned after = ~joined & ~until;
     const int own = (after != 0 ? __ffs(after) - 1 : 32) - lane_id();
-    const int size = __shfl_sync(ALL, own, start);
+    const int size = __shfl_sync(ALL_LANES, own, start);
     if (row < rows)
-        slides[row] = static_cast<uint8_t>(size < LEAST ? 1 : lane_id() == start ? size : 0);
+        shifted_runs[row] = static_cast<uint8_t>(size < LEAST ? 1 : lane_id() == start ? size : 0);
 }
 
-// counts[row] of every row of a slide = that of its first row. One thread per row.
+// counts[row] of every row of a shifted run = that of its first row. One thread per row.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_slide_counts(const uint8_t *slides, int64_t rows, int64_t *counts) {
+    spgemm_shifted_pattern_counts(const uint8_t *shifted_runs, int64_t rows, int64_t *counts) {
     const int64_t row = first_item();
-    const bool follows = row < rows && slides[row] == 0;
+    const bool follows = row < rows && shifted_runs[row] == 0;
     const int64_t own = row < rows ? counts[row] : 0;
-    const unsigned firsts = __ballot_sync(ALL, !follows);
-    const int64_t first = __shfl_sync(ALL, own, 31 - __clz(firsts & ((2u << lane_id()) - 1)));
+    const unsigned firsts = __ballot_sync(ALL_LANES, !follows);
+    const int64_t first = __shfl_sync(ALL_LANES, own, 31 - __clz(firsts & ((2u << lane_id()) - 1)));
     if (follows)
         counts[row] = first;
 }
@@ -380,17 +384,22 @@ extern "C" __global__ void __launch_bounds__(256)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
     extern "C" __global__ void __launch_bounds__(THREADS, sizeof(T) > 8 ? 4 : 6)                   \
         name(Factor left, Factor right, const A *left_values, const B *right_values,               \
-             Scalar<T> alpha, const uint8_t *slides, const uint32_t *list, int64_t count,          \
+             Scalar<T> alpha, const uint8_t *shifted_runs, const uint32_t *list, int64_t count,    \
              int32_t most, int32_t sum_bytes, Output out) {                                        \
         let_next_begin();                                                                          \
-        multiply_slide<A, B, T, J>(left, right, left_values, right_values, alpha, slides, list,    \
-                                   count, most, sum_bytes, out);                                   \
+        multiply_shifted_run<A, B, T, J>(left, right, left_values, right_values, alpha,            \
+                                         shifted_runs, list, count, most, sum_bytes, out);         \
         end_after_previous();                                                                      \
     }
-KERNELS(multiply, (), (spgemm_slide_multiply_f64_32, f64, 32),
-        (spgemm_slide_multiply_f32_32, f32, 32), (spgemm_slide_multiply_f16f32_32, f16f32, 32),
-        (spgemm_slide_multiply_bf16f32_32, bf16f32, 32), (spgemm_slide_multiply_c32_32, c32, 32),
-        (spgemm_slide_multiply_c64_32, c64, 32), (spgemm_slide_multiply_f64_64, f64, 64),
-        (spgemm_slide_multiply_f32_64, f32, 64), (spgemm_slide_multiply_f16f32_64, f16f32, 64),
-        (spgemm_slide_multiply_bf16f32_64, bf16f32, 64), (spgemm_slide_multiply_c32_64, c32, 64),
-        (spgemm_slide_multiply_c64_64, c64, 64))
+KERNELS(multiply, (), (spgemm_shifted_pattern_multiply_f64_32, f64, 32),
+        (spgemm_shifted_pattern_multiply_f32_32, f32, 32),
+        (spgemm_shifted_pattern_multiply_f16f32_32, f16f32, 32),
+        (spgemm_shifted_pattern_multiply_bf16f32_32, bf16f32, 32),
+        (spgemm_shifted_pattern_multiply_c32_32, c32, 32),
+        (spgemm_shifted_pattern_multiply_c64_32, c64, 32),
+        (spgemm_shifted_pattern_multiply_f64_64, f64, 64),
+        (spgemm_shifted_pattern_multiply_f32_64, f32, 64),
+        (spgemm_shifted_pattern_multiply_f16f32_64, f16f32, 64),
+        (spgemm_shifted_pattern_multiply_bf16f32_64, bf16f32, 64),
+        (spgemm_shifted_pattern_multiply_c32_64, c32, 64),
+        (spgemm_shifted_pattern_multiply_c64_64, c64, 64))

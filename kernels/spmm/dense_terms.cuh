@@ -1,5 +1,5 @@
 // SpMM `dense` in fp32 by tensor cores: factors are sums of three bf16 (ptx/mma.cuh,
-// bf16_parts), and six of the nine products of these terms are added.
+// bf16_terms), and six of the nine products of these terms are added.
 //
 // A block of 256 threads computes 128 rows and COLUMNS columns of the product, each of its two warp
 // groups 64 of the rows. Threads load blocks of 32 columns of A and rows of B one step ahead into
@@ -7,15 +7,15 @@
 // the step before (wgmma, sm_90a). Other devices use mma.sync, with factors in shared memory that
 // are split in registers (by_matrix_units in spmm/dense.cuh).
 //
-// Error of a sum of n products, with S = sum |a b| and eps = 2^-23, under the assumptions of
+// Error of a sum of n products, with Staging = sum |a b| and eps = 2^-23, under the assumptions of
 // spmm/masked_f32.cuh about tensor cores: addends are truncated toward zero at no more than eps of
 // the largest one, and so is the sum. The sums of a step of 32 columns begin at 0. Let s be the
-// step's part of S and m the number of its products that are not 0. Ten sums of small products lose
-// 0.1 (m + 2) eps s in all, and the two sums of large products, m1 and m2 of them, at most (m1 + 1)
-// eps s and (m2 + 2) eps s, or nothing where there are none. The three omitted products are at most
-// 0.5 eps s, and adding the sums of at most n steps and ranges of K takes n roundings of eps / 2 ·
-// S. In all this is below 3 n eps S, and alpha and beta add a rounding each: 3 n eps S + 2 eps
-// |alpha S|, as in window.
+// step's part of Staging and m the number of its products that are not 0. Ten sums of small
+// products lose 0.1 (m + 2) eps s in all, and the two sums of large products, m1 and m2 of them, at
+// most (m1 + 1) eps s and (m2 + 2) eps s, or nothing where there are none. The three omitted
+// products are at most 0.5 eps s, and adding the sums of at most n steps and ranges of K takes n
+// roundings of eps / 2 · Staging. In all this is below 3 n eps Staging, and alpha and beta add a
+// rounding each: 3 n eps Staging + 2 eps |alpha Staging|, as in window.
 #pragma once
 
 #include "ptx/wgmma.cuh"
@@ -23,7 +23,7 @@
 
 namespace tarsia::dense {
 
-constexpr int kPartRows = 128, kPartDepth = 32;
+constexpr int TILE_ROWS = 128, TILE_DEPTH = 32;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -32,20 +32,20 @@ constexpr int kPartRows = 128, kPartDepth = 32;
 // columns are DEEP_A apart, and along its rows 128; blocks of B are DEEP_B apart along its rows,
 // and WIDE_B along its columns. The padding between blocks puts the stores of a warp into different
 // banks.
-template <int COLUMNS> struct PartStage {
-    static constexpr int DEPTH = kPartDepth / 8;
-    static constexpr int DEEP_A = kPartRows / 8 * 128 + 32, PART_A = DEPTH * DEEP_A;
-    static constexpr int WIDE_B = 128 + 16, DEEP_B = COLUMNS / 8 * WIDE_B, PART_B = DEPTH * DEEP_B;
-    static constexpr int B = 3 * PART_A;
-    static constexpr int BYTES = 3 * (PART_A + PART_B);
+template <int COLUMNS> struct TermStage {
+    static constexpr int DEPTH = TILE_DEPTH / 8;
+    static constexpr int DEEP_A = TILE_ROWS / 8 * 128 + 32, TERM_A = DEPTH * DEEP_A;
+    static constexpr int WIDE_B = 128 + 16, DEEP_B = COLUMNS / 8 * WIDE_B, TERM_B = DEPTH * DEEP_B;
+    static constexpr int B = 3 * TERM_A;
+    static constexpr int BYTES = 3 * (TERM_A + TERM_B);
 };
 
 // Loads of one thread in a step: packs of four columns of A and of B.
-template <int COLUMNS> struct PartLoader {
-    using S = PartStage<COLUMNS>;
-    static constexpr int PACKS_A = kPartDepth / 4, STEP_A = 256 / PACKS_A,
-                         OF_A = kPartRows / STEP_A;
-    static constexpr int PACKS_B = COLUMNS / 4, STEP_B = 256 / PACKS_B, OF_B = kPartDepth / STEP_B;
+template <int COLUMNS> struct TermLoader {
+    using Staging = TermStage<COLUMNS>;
+    static constexpr int PACKS_A = TILE_DEPTH / 4, STEP_A = 256 / PACKS_A,
+                         OF_A = TILE_ROWS / STEP_A;
+    static constexpr int PACKS_B = COLUMNS / 4, STEP_B = 256 / PACKS_B, OF_B = TILE_DEPTH / STEP_B;
     static_assert(STEP_B % 8 == 0, "a thread's rows of B are the same lines of their blocks");
 
     const float *a, *b;
@@ -56,7 +56,7 @@ template <int COLUMNS> struct PartLoader {
     uint32_t to_a, to_b;
     float4 of_a[OF_A], of_b[OF_B];
 
-    __device__ __forceinline__ PartLoader(const Operands<float> &in, int64_t i0, int64_t j0,
+    __device__ __forceinline__ TermLoader(const Operands<float> &in, int64_t i0, int64_t j0,
                                           int64_t k_begin, int64_t k_end) {
         const int row_a = threadIdx.x / PACKS_A, col_a = threadIdx.x % PACKS_A * 4;
         const int row_b = threadIdx.x / PACKS_B, col_b = threadIdx.x % PACKS_B * 4;
@@ -66,11 +66,11 @@ template <int COLUMNS> struct PartLoader {
         left = k_end - k_begin - col_a;
         ahead = col_a - row_b;
         const int64_t below = in.m - i0 - row_a, beside = in.n - j0 - col_b;
-        rows = below < kPartRows ? int(below) : kPartRows;
+        rows = below < TILE_ROWS ? int(below) : TILE_ROWS;
         columns = beside < 4 ? int(beside) : 4;
-        to_a = col_a / 8 * S::DEEP_A + row_a * 16 + col_a % 8 * 2;
-        to_b =
-            S::B + row_b / 8 * S::DEEP_B + row_b % 8 * 16 + col_b / 8 * S::WIDE_B + col_b % 8 * 2;
+        to_a = col_a / 8 * Staging::DEEP_A + row_a * 16 + col_a % 8 * 2;
+        to_b = Staging::B + row_b / 8 * Staging::DEEP_B + row_b % 8 * 16 +
+               col_b / 8 * Staging::WIDE_B + col_b % 8 * 2;
     }
 
     // Loads the packs of the next step.
@@ -97,37 +97,38 @@ template <int COLUMNS> struct PartLoader {
                 of_b[i].z = columns > 2 ? __ldg(of + 2) : 0.f;
             }
         }
-        a += kPartDepth, b += kPartDepth * ldb, left -= kPartDepth;
+        a += TILE_DEPTH, b += TILE_DEPTH * ldb, left -= TILE_DEPTH;
     }
 
     // Stores the bf16 terms of the packs to a stage.
     __device__ __forceinline__ void store(unsigned char *stage) const {
 #pragma unroll
         for (int i = 0; i < OF_A; ++i)
-            put_parts(stage + to_a + i * STEP_A * 16, S::PART_A, of_a[i]);
+            store_terms(stage + to_a + i * STEP_A * 16, Staging::TERM_A, of_a[i]);
 #pragma unroll
         for (int i = 0; i < OF_B; ++i)
-            put_parts(stage + to_b + i * (STEP_B / 8) * S::DEEP_B, S::PART_B, of_b[i]);
+            store_terms(stage + to_b + i * (STEP_B / 8) * Staging::DEEP_B, Staging::TERM_B,
+                        of_b[i]);
     }
 
-    __device__ static __forceinline__ void put_parts(unsigned char *to, int apart, float4 pack) {
-        uint2 parts[3];
-        bf16_parts(pack.x, pack.y, parts[0].x, parts[1].x, parts[2].x);
-        bf16_parts(pack.z, pack.w, parts[0].y, parts[1].y, parts[2].y);
+    __device__ static __forceinline__ void store_terms(unsigned char *to, int apart, float4 pack) {
+        uint2 terms[3];
+        bf16_terms(pack.x, pack.y, terms[0].x, terms[1].x, terms[2].x);
+        bf16_terms(pack.z, pack.w, terms[0].y, terms[1].y, terms[2].y);
 #pragma unroll
-        for (int part = 0; part < 3; ++part)
-            *reinterpret_cast<uint2 *>(to + part * apart) = parts[part];
+        for (int term = 0; term < 3; ++term)
+            *reinterpret_cast<uint2 *>(to + term * apart) = terms[term];
     }
 };
 
 template <int COLUMNS>
-__device__ __forceinline__ void in_parts(const Operands<float> &in, const Target<float> &out,
+__device__ __forceinline__ void in_terms(const Operands<float> &in, const Target<float> &out,
                                          const Scalar<float> &alpha_) {
-    using S = PartStage<COLUMNS>;
+    using Staging = TermStage<COLUMNS>;
     extern __shared__ __align__(128) unsigned char shared[];
-    const Range range(in, kPartRows, COLUMNS, kPartDepth);
+    const Range range(in, TILE_ROWS, COLUMNS, TILE_DEPTH);
     const int64_t steps = range.steps;
-    PartLoader<COLUMNS> loader(in, range.i0, range.j0, range.begin, range.end);
+    TermLoader<COLUMNS> loader(in, range.i0, range.j0, range.begin, range.end);
 
     float sums[COLUMNS / 2], of_step[COLUMNS / 2];
     set_zero(sums);
@@ -142,19 +143,20 @@ __device__ __forceinline__ void in_parts(const Operands<float> &in, const Target
     show_to_products();
     __syncthreads();
     for (int64_t step = 0; step < steps; ++step) {
-        const uint32_t from = base + (step & 1) * S::BYTES;
-        const auto a = [&](int part, int deep) {
-            return factor_at(from + part * S::PART_A + deep * S::DEEP_A + of_group, S::DEEP_A, 128);
+        const uint32_t from = base + (step & 1) * Staging::BYTES;
+        const auto a = [&](int term, int deep) {
+            return factor_at(from + term * Staging::TERM_A + deep * Staging::DEEP_A + of_group,
+                             Staging::DEEP_A, 128);
         };
-        const auto b = [&](int part, int deep) {
-            return factor_at(from + S::B + part * S::PART_B + deep * S::DEEP_B, S::DEEP_B,
-                             S::WIDE_B);
+        const auto b = [&](int term, int deep) {
+            return factor_at(from + Staging::B + term * Staging::TERM_B + deep * Staging::DEEP_B,
+                             Staging::DEEP_B, Staging::WIDE_B);
         };
         // Small products are added first, so that little of them is cut off.
         begin_products();
         add_product<false>(of_step, a(2, 0), b(0, 0));
 #pragma unroll
-        for (int deep = 0; deep < S::DEPTH; deep += 2) {
+        for (int deep = 0; deep < Staging::DEPTH; deep += 2) {
             if (deep > 0)
                 add_product<true>(of_step, a(2, deep), b(0, deep));
             add_product<true>(of_step, a(0, deep), b(2, deep));
@@ -163,11 +165,11 @@ __device__ __forceinline__ void in_parts(const Operands<float> &in, const Target
             add_product<true>(of_step, a(0, deep), b(1, deep));
         }
 #pragma unroll
-        for (int deep = 0; deep < S::DEPTH; deep += 2)
+        for (int deep = 0; deep < Staging::DEPTH; deep += 2)
             add_product<true>(of_step, a(0, deep), b(0, deep));
         close_products();
         if (step + 1 < steps)
-            loader.store(shared + ((step + 1) & 1) * S::BYTES);
+            loader.store(shared + ((step + 1) & 1) * Staging::BYTES);
         if (step + 2 < steps)
             loader.load();
         await_products(of_step);
@@ -184,20 +186,20 @@ __device__ __forceinline__ void in_parts(const Operands<float> &in, const Target
     for (int j = 0; j < COLUMNS / 8; ++j) {
         const int64_t col = range.j0 + j * 8 + lane % 4 * 2;
         const float *sum = sums + 4 * j;
-        put(out, in.m, in.n, row, col, alpha * sum[0], alpha * sum[1]);
-        put(out, in.m, in.n, row + 8, col, alpha * sum[2], alpha * sum[3]);
+        store_neighbours(out, in.m, in.n, row, col, alpha * sum[0], alpha * sum[1]);
+        store_neighbours(out, in.m, in.n, row + 8, col, alpha * sum[2], alpha * sum[3]);
     }
 }
 
 #else
 
 template <int COLUMNS>
-__device__ __forceinline__ void in_parts(const Operands<float> &in, const Target<float> &out,
+__device__ __forceinline__ void in_terms(const Operands<float> &in, const Target<float> &out,
                                          const Scalar<float> &alpha) {
-    constexpr int WM = COLUMNS / 2, WN = 32;
-    static_assert(kPartRows / WM * (COLUMNS / WN) == 8);
-    by_matrix_units<float, float, float, Factors::InParts, kPartRows, COLUMNS, kPartDepth, 2, WM,
-                    WN>(in, out, alpha);
+    constexpr int WARP_ROWS = COLUMNS / 2, WARP_COLUMNS = 32;
+    static_assert(TILE_ROWS / WARP_ROWS * (COLUMNS / WARP_COLUMNS) == 8);
+    by_matrix_units<float, float, float, Factors::InTerms, TILE_ROWS, COLUMNS, TILE_DEPTH, 2,
+                    WARP_ROWS, WARP_COLUMNS>(in, out, alpha);
 }
 
 #endif

@@ -1,4 +1,4 @@
-//! Tests of slides, and of rows with many entries that are far apart.
+//! Tests of shifted runs, and of rows with many entries that are far apart.
 
 use super::*;
 use crate::backend::cuda::spgemm::bins::{Bins, RowBin};
@@ -63,8 +63,8 @@ fn listed(rows: &[Vec<i64>], bins: impl Fn(&Bins) -> Vec<usize>) -> Option<Vec<i
 }
 
 #[test]
-fn slides_on_grids() {
-    // Lines longer and shorter than a slide, and rows of C of all bins.
+fn shifted_runs_on_grids() {
+    // Lines longer and shorter than a shifted run, and rows of C of all bins.
     for (turn, (shape, far, sum)) in [
         ([70, 61, 1], 1, 1),
         ([66, 65, 1], 1, 2),
@@ -90,7 +90,7 @@ fn slides_on_grids() {
 }
 
 #[test]
-fn slides_of_every_type() {
+fn shifted_runs_of_every_type() {
     let rows = grid([33, 12, 11], &steps(1, 3));
     let order = rows.len() as i64;
     product::<F16F32>("grid", (&rows, &rows), order, 0.3, 0);
@@ -99,9 +99,10 @@ fn slides_of_every_type() {
     product::<C64>("grid", (&rows, &rows), order, Complex64::new(-0.5, 1.0), 3);
 }
 
-/// An A of slides, and a B that has slides only in part, other columns than A, and rows without entries.
+/// An A of shifted runs, and a B that has shifted runs only in part, other columns than A, and rows without
+/// entries.
 #[test]
-fn slides_of_two_factors() {
+fn shifted_runs_of_two_factors() {
     let a: Vec<Vec<i64>> = (0..4500_i64).map(|i| vec![i / 900 * 7 + i, i + 40, i + 41, i + 90]).collect();
     let b: Vec<Vec<i64>> = (0..4640_i64)
         .map(|k| match k % 701 {

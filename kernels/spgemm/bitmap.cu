@@ -42,14 +42,14 @@ template <class J> struct Row {
     // it, and position of its first product in `right` minus the number of products before it.
     int64_t *sums;
     int64_t *starts;
-    int64_t *parts;
+    int64_t *of_warps;
 
     // `sums` has room for two numbers per thread.
     __device__ __forceinline__ Row(const Factor &left, const Factor &right, int64_t row,
-                                   int32_t order, int64_t *sums, int64_t *parts)
+                                   int32_t order, int64_t *sums, int64_t *of_warps)
         : left(left), right(right), columns(static_cast<const J *>(right.indices.data)),
           begin(left.start(row)), end(left.start(row + 1)), order(order), sums(sums),
-          starts(sums + blockDim.x), parts(parts) {}
+          starts(sums + blockDim.x), of_warps(of_warps) {}
 
     __device__ __forceinline__ bool sorted() const { return order & SORTED; }
 
@@ -84,11 +84,12 @@ template <class J> struct Row {
             low = min(low, column(start));
             high = min(high, -column(stop - 1) - 1);
         }
-        least = block_least(low, parts);
-        largest = -block_least(high, parts) - 1;
+        least = block_least(low, of_warps);
+        largest = -block_least(high, of_warps) - 1;
     }
 
-    // Like find, but searches outward from `from`, for positions that are probably near.
+    // Returns the same as find, by a search outward from `from`, for positions that are probably
+    // near.
     __device__ __forceinline__ int64_t find_near(int64_t from, int64_t to, int64_t wanted) const {
         int64_t step = 1;
         while (from + step <= to && column(from + step - 1) < wanted) {
@@ -113,8 +114,8 @@ template <class J> struct Row {
     // products that are in the window; returns the number of products. If `right` is not sorted,
     // all products are taken. `beyond` becomes the least column found after the window. Ends with a
     // barrier.
-    __device__ __forceinline__ int64_t take(int64_t first, int64_t low, int64_t high,
-                                            int64_t &beyond, bool goes_on) const {
+    __device__ __forceinline__ int64_t load_batch(int64_t first, int64_t low, int64_t high,
+                                                  int64_t &beyond, bool goes_on) const {
         const int64_t at = first + threadIdx.x;
         int64_t start = 0, length = 0;
         if (at < end) {
@@ -135,7 +136,7 @@ template <class J> struct Row {
             length = stop - start;
         }
         int64_t all;
-        const int64_t sum = block_sums(length, parts, all);
+        const int64_t sum = block_sums(length, of_warps, all);
         sums[threadIdx.x] = sum;
         starts[threadIdx.x] = start - (sum - length);
         __syncthreads();
@@ -175,7 +176,7 @@ __device__ __forceinline__ int64_t mark(const Row<J> &row, int64_t low, int64_t 
                                         int64_t &beyond, bool goes_on) {
     int64_t total = 0;
     for (int64_t first = row.begin; first < row.end; first += blockDim.x) {
-        total = row.take(first, low, high, beyond, goes_on);
+        total = row.load_batch(first, low, high, beyond, goes_on);
         int owner = 0;
         for (int64_t product = threadIdx.x; product < total; product += blockDim.x) {
             owner = row.owner_of(product, owner);
@@ -186,7 +187,8 @@ __device__ __forceinline__ int64_t mark(const Row<J> &row, int64_t low, int64_t 
                 continue;
             set_bit(bits, column - low);
         }
-        // No barrier here: `take` has two barriers before it overwrites what others may still read.
+        // No barrier here: `load_batch` has two barriers before it overwrites what others may still
+        // read.
     }
     return total;
 }
@@ -199,11 +201,11 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
                                           int64_t cols, int64_t number, int32_t bits,
                                           int32_t slices, int64_t *counts) {
     extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ int64_t parts[32];
+    __shared__ int64_t of_warps[32];
     Word *words = reinterpret_cast<Word *>(memory);
     int64_t *sums = reinterpret_cast<int64_t *>(words + bits / 64);
     const int slice = blockIdx.x % slices;
-    const Row<J> row(left, right, number, order, sums, parts);
+    const Row<J> row(left, right, number, order, sums, of_warps);
     int64_t least, largest, found = 0;
     row.extent(cols, least, largest);
     const bool fits = row.fits();
@@ -221,7 +223,7 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
         __syncthreads();
         int64_t beyond = NONE;
         mark(row, low, high, words, beyond, fits);
-        const int64_t next = block_least(beyond, parts);
+        const int64_t next = block_least(beyond, of_warps);
         for (int i = threadIdx.x; i < used; i += blockDim.x)
             found += __popcll(words[i]);
         if (next == NONE)
@@ -231,7 +233,7 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
         window += (slice + slices - static_cast<int>(window % slices)) % slices;
     }
     int64_t all;
-    block_sums(found, parts, all);
+    block_sums(found, of_warps, all);
     if (threadIdx.x == 0) {
         if (slices == 1) {
             counts[number] = all;
@@ -239,6 +241,197 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
             atomicAdd(reinterpret_cast<Word *>(counts + number), static_cast<Word>(all));
         }
     }
+}
+
+// Sets the bits of a row's columns in the window, which are stored from `place` to `last`, sorted.
+template <class J>
+__device__ __forceinline__ void mark_known(const J *known, int64_t place, int64_t last, int64_t low,
+                                           int64_t high, Word *bits, int64_t &beyond) {
+    for (int64_t i = place + threadIdx.x; i < last; i += blockDim.x) {
+        const int64_t column = known[i];
+        if (column >= high) {
+            beyond = column;
+            break;
+        }
+        if (column >= low)
+            set_bit(bits, column - low);
+    }
+}
+
+// ranks[i] = number of bits set in the words before word i; returns the number in all `used` words.
+__device__ __forceinline__ int64_t rank_words(const Word *words, int used, int *ranks,
+                                              int64_t *of_warps) {
+    int64_t count = 0;
+    for (int first = 0; first < used; first += blockDim.x) {
+        const int i = first + threadIdx.x;
+        const int64_t own = i < used ? __popcll(words[i]) : 0;
+        int64_t all;
+        const int64_t sum = block_sums(own, of_warps, all);
+        if (i < used)
+            ranks[i] = static_cast<int>(count + sum - own);
+        count += all;
+    }
+    return count;
+}
+
+// Exchanges between the blocks of a cluster, through `found`, the number of entries of each one's
+// window and the next column after it. On return, `place` is the first entry of this block's window
+// and `next` the column at which the next round begins; returns the first entry of that round.
+__device__ __forceinline__ int64_t share_windows(int64_t (&found)[2], int blocks, int block,
+                                                 int64_t count, int64_t &place, int64_t &next) {
+    if (threadIdx.x == 0) {
+        found[0] = count;
+        found[1] = next;
+    }
+    cluster_barrier();
+    int64_t after = place;
+    for (int i = 0; i < blocks; ++i) {
+        const int64_t theirs = of_block(&found[0], i);
+        after += theirs;
+        place += i < block ? theirs : 0;
+    }
+    next = of_block(&found[1], blocks - 1);
+    return after;
+}
+
+// Writes the columns of a window's entries, which begin at `place` in C: those whose bits are set
+// in the `used` words. `kept` also receives them, if not NULL.
+template <class J>
+__device__ __forceinline__ void write_columns(const Word *words, const int *ranks, int used,
+                                              int64_t low, int64_t place, const Output &out,
+                                              J *kept) {
+    for (int i = threadIdx.x; i < used; i += blockDim.x) {
+        int64_t at = place + ranks[i];
+        for (Word word = words[i]; word != 0; word &= word - 1, ++at) {
+            const int64_t column = low + 64 * static_cast<int64_t>(i) + __ffsll(word) - 1;
+            out.store_column(at, column);
+            if (kept != nullptr)
+                kept[at] = static_cast<J>(column);
+        }
+    }
+}
+
+// The columns [low, low + span) of a row, of which those whose bits are set have entries.
+struct Window {
+    const Word *words;
+    const int *ranks;
+    int64_t low;
+    unsigned span;
+};
+
+// Products that a thread holds at a time: the sum that each belongs to, or -1 for none, and, where
+// several products of a warp may belong to one sum, their order (see rank_in_slot).
+template <class T> struct Held {
+    static constexpr int COUNT = IN_HAND<T>;
+    T product[COUNT];
+    int slot[COUNT], rank[COUNT], rounds[COUNT];
+
+    // Computes the thread's products `mine`, `mine` + 32, …, `held` of them, before product `stop`
+    // of the batch, whose entries of `left` have the values at `left_values`.
+    template <class A, class B, class J>
+    __device__ __forceinline__ void load(const Row<J> &row, const A *left_values,
+                                         const B *right_values, int64_t first, const Window &window,
+                                         int owner, int64_t mine, int held, int64_t stop) {
+#pragma unroll
+        for (int h = 0; h < COUNT; ++h) {
+            const int64_t at = mine + 32 * h;
+            slot[h] = -1;
+            product[h] = zero<T>();
+            if (h >= held || at >= stop)
+                continue;
+            owner = row.owner_of(at, owner);
+            const int64_t position = row.starts[owner] + at;
+            const uint64_t bit = row.column(position) - window.low;
+            if (bit >= window.span)
+                continue;
+            const unsigned word = static_cast<unsigned>(bit) >> 6;
+            slot[h] =
+                window.ranks[word] + __popcll(window.words[word] & ((Word(1) << (bit & 63)) - 1));
+            product[h] =
+                times(widen<T>(left_values[first + owner]), widen<T>(right_values[position]));
+        }
+    }
+
+    // Finds the order of the warp's products that belong to one sum.
+    __device__ __forceinline__ void rank_all(int held) {
+#pragma unroll
+        for (int h = 0; h < COUNT; ++h) {
+            rounds[h] = 0;
+            rank[h] = 0;
+            if (h < held)
+                rank[h] = rank_in_slot(slot[h] >= 0, slot[h], rounds[h]);
+        }
+    }
+
+    // Adds products that all belong to different sums.
+    __device__ __forceinline__ void add_apart(T *sums) const {
+#pragma unroll
+        for (int h = 0; h < COUNT; ++h) {
+            if (slot[h] >= 0)
+                sums[slot[h]] = plus(sums[slot[h]], product[h]);
+        }
+    }
+
+    // Adds the products in their order, while no other warp adds.
+    __device__ __forceinline__ void add_in_turn(T *sums, int held) const {
+#pragma unroll
+        for (int h = 0; h < COUNT; ++h) {
+            if (h < held)
+                add_in_order(sums, slot[h] >= 0, slot[h], product[h], rank[h], rounds[h]);
+        }
+    }
+};
+
+// Adds the `total` products of a batch of entries of `left`, which begins at entry `first`, to the
+// sums of the window's columns. The sums have the same bits as if one thread added the products one
+// after the other.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void add_batch(const Row<J> &row, const A *left_values,
+                                          const B *right_values, int64_t first, int64_t total,
+                                          const Window &window, T *sums, int warp, bool is_chain) {
+    int lead = 0;
+    for (int64_t base = 0; base < total;) {
+        // The products of a step are divided among all warps, each with consecutive ones.
+        const int64_t rest = total - base;
+        const int held =
+            static_cast<int>(min(int64_t(Held<T>::COUNT), (rest + blockDim.x - 1) / blockDim.x));
+        const int64_t step = min(rest, held * static_cast<int64_t>(blockDim.x));
+        lead = row.owner_of(base, lead);
+        const int64_t mine = base + warp * 32 * held + lane_id();
+        Held<T> products;
+        products.load(row, left_values, right_values, first, window, lead, mine, held, base + step);
+        // Products of a single row of `right` have distinct columns.
+        const bool apart = (row.order & DISTINCT) && row.sums[lead] >= base + step;
+        if (!apart)
+            products.rank_all(held);
+        if (apart) {
+            // Before this barrier, warps may still be adding products of the previous step.
+            __syncthreads();
+            products.add_apart(sums);
+        }
+        const int share = 32 * held;
+        if (is_chain) {
+            if (warp * share < step) {
+                if (base > 0 || warp > 0)
+                    await_turn(warp);
+                if (!apart)
+                    products.add_in_turn(sums, held);
+                if (base + (warp + 1) * share < total)
+                    give_turn(warp + 1 < blockDim.x / 32 ? warp + 1 : 0);
+            }
+        } else if (apart) {
+            __syncthreads();
+        } else {
+            const int turns = static_cast<int>((step + share - 1) / share);
+            for (int turn = 0; turn < turns; ++turn) {
+                if (warp == turn)
+                    products.add_in_turn(sums, held);
+                __syncthreads();
+            }
+        }
+        base += step;
+    }
+    __syncthreads();
 }
 
 // Computes columns and values of a row. Dynamic shared memory: `bits` / 64 words, two int64 per
@@ -252,11 +445,10 @@ __device__ __forceinline__ void
 multiply_row(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
              const Scalar<T> &scale, int32_t order, int64_t cols, const uint32_t *list,
              int32_t bits, int32_t room, int32_t dense, const Output &out) {
-    constexpr int HELD = IN_HAND<T>;
     extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ int64_t parts[32];
-    // Number of entries of the block's window, and the next column after it. Two copies alternate,
-    // so that one cluster barrier per round is enough.
+    __shared__ int64_t of_warps[32];
+    // Numbers of entries and next columns that share_windows exchanges. Two copies alternate, so
+    // that one cluster barrier per round is enough.
     __shared__ int64_t found[2][2];
     // First entry of C and first column of the next window, kept here to save registers.
     __shared__ int64_t later[2];
@@ -270,7 +462,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     int64_t *sums = reinterpret_cast<int64_t *>(words + bits / 64);
     T *near = reinterpret_cast<T *>(sums + 2 * blockDim.x);
     int *ranks = reinterpret_cast<int *>(near + room);
-    const Row<J> row(left, right, number, order, sums, parts);
+    const Row<J> row(left, right, number, order, sums, of_warps);
     J *kept = static_cast<J *>(out.kept);
     const T alpha = scale.get();
     const bool vanishes = is_zero(alpha);
@@ -298,45 +490,15 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         const unsigned span = static_cast<unsigned>(high - low);
         int64_t beyond = NONE, total = 0;
         if (out.known) {
-            for (int64_t i = place + threadIdx.x; i < last; i += blockDim.x) {
-                const int64_t column = kept[i];
-                if (column >= high) {
-                    beyond = column;
-                    break;
-                }
-                if (column >= low)
-                    set_bit(words, column - low);
-            }
+            mark_known(kept, place, last, low, high, words, beyond);
         } else if (low < high) {
             total = mark(row, low, high, words, beyond, fits);
         }
-        int64_t next = block_least(beyond, parts);
-
-        int64_t count = 0;
-        for (int first = 0; first < used; first += blockDim.x) {
-            const int i = first + threadIdx.x;
-            const int64_t own = i < used ? __popcll(words[i]) : 0;
-            int64_t all;
-            const int64_t sum = block_sums(own, parts, all);
-            if (i < used)
-                ranks[i] = static_cast<int>(count + sum - own);
-            count += all;
-        }
+        int64_t next = block_least(beyond, of_warps);
+        const int64_t count = rank_words(words, used, ranks, of_warps);
         int64_t after = place + count;
-        if (blocks > 1) {
-            if (threadIdx.x == 0) {
-                found[round][0] = count;
-                found[round][1] = next;
-            }
-            cluster_barrier();
-            after = place;
-            for (int i = 0; i < blocks; ++i) {
-                const int64_t theirs = of_block(&found[round][0], i);
-                after += theirs;
-                place += i < block ? theirs : 0;
-            }
-            next = of_block(&found[round][1], blocks - 1);
-        }
+        if (blocks > 1)
+            after = share_windows(found[round], blocks, block, count, place, next);
         // True only if the pattern changed after analysis.
         if (after > last)
             break;
@@ -351,111 +513,20 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         __syncthreads();
 
         if (out.known) {
-            for (int64_t i = place + threadIdx.x; i < place + count; i += blockDim.x) {
-                out.put_column(i, kept[i]);
-            }
+            for (int64_t i = place + threadIdx.x; i < place + count; i += blockDim.x)
+                out.store_column(i, kept[i]);
         } else {
-            for (int i = threadIdx.x; i < used; i += blockDim.x) {
-                int64_t at = place + ranks[i];
-                for (Word word = words[i]; word != 0; word &= word - 1, ++at) {
-                    const int64_t column = low + 64 * static_cast<int64_t>(i) + __ffsll(word) - 1;
-                    out.put_column(at, column);
-                    if (kept != nullptr)
-                        kept[at] = static_cast<J>(column);
-                }
-            }
+            write_columns(words, ranks, used, low, place, out, kept);
         }
-
         for (int64_t first = row.begin; first < row.end && !vanishes; first += blockDim.x) {
             int64_t ignored = NONE;
             if (!fits || out.known)
-                total = row.take(first, low, high, ignored, fits);
-            int lead = 0;
-            for (int64_t base = 0; base < total;) {
-                // The products of a step are divided among all warps, each with consecutive ones.
-                const int64_t rest = total - base;
-                const int held =
-                    static_cast<int>(min(int64_t(HELD), (rest + blockDim.x - 1) / blockDim.x));
-                const int64_t step = min(rest, held * static_cast<int64_t>(blockDim.x));
-                lead = row.owner_of(base, lead);
-                const int64_t mine = base + warp * 32 * held + lane_id();
-                int owner = lead;
-                T product[HELD];
-                int slot[HELD];
-#pragma unroll
-                for (int h = 0; h < HELD; ++h) {
-                    const int64_t at = mine + 32 * h;
-                    slot[h] = -1;
-                    product[h] = zero<T>();
-                    if (h >= held || at >= base + step)
-                        continue;
-                    owner = row.owner_of(at, owner);
-                    const int64_t position = row.starts[owner] + at;
-                    const uint64_t bit = row.column(position) - low;
-                    if (bit >= span)
-                        continue;
-                    const unsigned word = static_cast<unsigned>(bit) >> 6;
-                    slot[h] = ranks[word] + __popcll(words[word] & ((Word(1) << (bit & 63)) - 1));
-                    product[h] = times(widen<T>(left_values[first + owner]),
-                                       widen<T>(right_values[position]));
-                }
-                // Products of a single row of `right` have distinct columns.
-                const bool apart = (row.order & DISTINCT) && row.sums[lead] >= base + step;
-                int rank[HELD], rounds[HELD];
-                if (!apart) {
-#pragma unroll
-                    for (int h = 0; h < HELD; ++h) {
-                        rounds[h] = 0;
-                        rank[h] = 0;
-                        if (h < held)
-                            rank[h] = rank_in_slot(slot[h] >= 0, slot[h], rounds[h]);
-                    }
-                }
-                const auto add = [&] {
-#pragma unroll
-                    for (int h = 0; h < HELD; ++h) {
-                        if (h < held) {
-                            add_in_order(target, slot[h] >= 0, slot[h], product[h], rank[h],
-                                         rounds[h]);
-                        }
-                    }
-                };
-                if (apart) {
-                    // Before this barrier, warps may still be adding products of the previous step.
-                    __syncthreads();
-#pragma unroll
-                    for (int h = 0; h < HELD; ++h) {
-                        if (slot[h] >= 0)
-                            target[slot[h]] = plus(target[slot[h]], product[h]);
-                    }
-                }
-                const int share = 32 * held;
-                if (is_chain) {
-                    if (warp * share < step) {
-                        if (base > 0 || warp > 0)
-                            await_turn(warp);
-                        if (!apart)
-                            add();
-                        if (base + (warp + 1) * share < total)
-                            give_turn(warp + 1 < blockDim.x / 32 ? warp + 1 : 0);
-                    }
-                } else if (apart) {
-                    __syncthreads();
-                } else {
-                    const int turns = static_cast<int>((step + share - 1) / share);
-                    for (int turn = 0; turn < turns; ++turn) {
-                        if (warp == turn)
-                            add();
-                        __syncthreads();
-                    }
-                }
-                base += step;
-            }
-            __syncthreads();
+                total = row.load_batch(first, low, high, ignored, fits);
+            add_batch(row, left_values, right_values, first, total, {words, ranks, low, span},
+                      target, warp, is_chain);
         }
-        for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
+        for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
             values[i] = vanishes ? zero<T>() : times(alpha, target[i]);
-        }
         // No barrier is needed here: the words that the next window clears are no longer read,
         // after the barriers above, and its own barriers precede its writes to sums.
         place = later[0];
@@ -479,7 +550,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         }                                                                                          \
         end_after_previous();                                                                      \
     }
-KERNELS(count, (), (spgemm_window_count_32, 32), (spgemm_window_count_64, 64))
+KERNELS(count, (), (spgemm_bitmap_count_32, 32), (spgemm_bitmap_count_64, 64))
 
 #define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
@@ -492,10 +563,10 @@ KERNELS(count, (), (spgemm_window_count_32, 32), (spgemm_window_count_64, 64))
                                  bits, room, dense, out);                                          \
         end_after_previous();                                                                      \
     }
-KERNELS(multiply, (), (spgemm_window_multiply_f64_32, f64, 32),
-        (spgemm_window_multiply_f32_32, f32, 32), (spgemm_window_multiply_f16f32_32, f16f32, 32),
-        (spgemm_window_multiply_bf16f32_32, bf16f32, 32), (spgemm_window_multiply_c32_32, c32, 32),
-        (spgemm_window_multiply_c64_32, c64, 32), (spgemm_window_multiply_f64_64, f64, 64),
-        (spgemm_window_multiply_f32_64, f32, 64), (spgemm_window_multiply_f16f32_64, f16f32, 64),
-        (spgemm_window_multiply_bf16f32_64, bf16f32, 64), (spgemm_window_multiply_c32_64, c32, 64),
-        (spgemm_window_multiply_c64_64, c64, 64))
+KERNELS(multiply, (), (spgemm_bitmap_multiply_f64_32, f64, 32),
+        (spgemm_bitmap_multiply_f32_32, f32, 32), (spgemm_bitmap_multiply_f16f32_32, f16f32, 32),
+        (spgemm_bitmap_multiply_bf16f32_32, bf16f32, 32), (spgemm_bitmap_multiply_c32_32, c32, 32),
+        (spgemm_bitmap_multiply_c64_32, c64, 32), (spgemm_bitmap_multiply_f64_64, f64, 64),
+        (spgemm_bitmap_multiply_f32_64, f32, 64), (spgemm_bitmap_multiply_f16f32_64, f16f32, 64),
+        (spgemm_bitmap_multiply_bf16f32_64, bf16f32, 64), (spgemm_bitmap_multiply_c32_64, c32, 64),
+        (spgemm_bitmap_multiply_c64_64, c64, 64))

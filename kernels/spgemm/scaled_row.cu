@@ -38,11 +38,11 @@ template <class A, class B, class T, class J> struct Copy {
         return alpha.vanishes ? zero<T>() : widen<T>(right_values[at]);
     }
 
-    __device__ __forceinline__ void put(int64_t to, J column, T factor, T value) const {
+    __device__ __forceinline__ void store(int64_t to, J column, T factor, T value) const {
         // Every sum begins with +0, which turns a product of −0 into +0.
         const T sum = plus(zero<T>(), times(factor, value));
         static_cast<T *>(out.values)[to] = alpha.of(sum);
-        out.put_new_column(to, column);
+        out.store_new_column(to, column);
     }
 };
 
@@ -60,7 +60,7 @@ __device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const u
     if (mine < count)
         length = static_cast<int>(copy.find(list[mine], from, to, factor));
     const int sum = warp_sums(length);
-    const int total = __shfl_sync(ALL, sum, 31);
+    const int total = __shfl_sync(ALL_LANES, sum, 31);
     from -= sum - length;
     to -= sum - length;
     for (int base = 0; base < total; base += 32 * HELD) {
@@ -73,8 +73,8 @@ __device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const u
             const int entry = base + 32 * h + lane_id();
             // The entry's row is in the first lane whose sum exceeds the entry's number.
             const int owner = owner_of(sum, entry);
-            const int64_t position = __shfl_sync(ALL, from, owner) + entry;
-            target[h] = __shfl_sync(ALL, to, owner) + entry;
+            const int64_t position = __shfl_sync(ALL_LANES, from, owner) + entry;
+            target[h] = __shfl_sync(ALL_LANES, to, owner) + entry;
             left[h] = from_lane(factor, owner);
             const bool active = entry < total;
             column[h] = active ? copy.column(position) : J(0);
@@ -83,7 +83,7 @@ __device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const u
 #pragma unroll
         for (int h = 0; h < HELD; ++h) {
             if (base + 32 * h + lane_id() < total)
-                copy.put(target[h], column[h], left[h], value[h]);
+                copy.store(target[h], column[h], left[h], value[h]);
         }
     }
 }
@@ -95,7 +95,7 @@ __device__ __forceinline__ void copy_long(const Copy<A, B, T, J> &copy, const ui
     T factor;
     const int64_t length = copy.find(list[blockIdx.x], from, to, factor);
     for (int64_t i = threadIdx.x; i < length; i += blockDim.x)
-        copy.put(to + i, copy.column(from + i), factor, copy.value(from + i));
+        copy.store(to + i, copy.column(from + i), factor, copy.value(from + i));
 }
 
 } // namespace
@@ -103,7 +103,7 @@ __device__ __forceinline__ void copy_long(const Copy<A, B, T, J> &copy, const ui
 // counts[row] = number of products of the row if its row of `left` has one entry, else zero;
 // counts[rows] = 0.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_single_counts(Factor left, const int64_t *products, int64_t rows, int64_t *counts) {
+    spgemm_scaled_row_counts(Factor left, const int64_t *products, int64_t rows, int64_t *counts) {
     const int64_t row = first_item();
     if (row < rows)
         counts[row] = left.start(row + 1) - left.start(row) == 1 ? products[row] : 0;
@@ -127,10 +127,12 @@ extern "C" __global__ void __launch_bounds__(256)
         }                                                                                          \
         end_after_previous();                                                                      \
     }
-KERNELS(multiply, (), (spgemm_single_multiply_f64_32, f64, 32),
-        (spgemm_single_multiply_f32_32, f32, 32), (spgemm_single_multiply_f16f32_32, f16f32, 32),
-        (spgemm_single_multiply_bf16f32_32, bf16f32, 32), (spgemm_single_multiply_c32_32, c32, 32),
-        (spgemm_single_multiply_c64_32, c64, 32), (spgemm_single_multiply_f64_64, f64, 64),
-        (spgemm_single_multiply_f32_64, f32, 64), (spgemm_single_multiply_f16f32_64, f16f32, 64),
-        (spgemm_single_multiply_bf16f32_64, bf16f32, 64), (spgemm_single_multiply_c32_64, c32, 64),
-        (spgemm_single_multiply_c64_64, c64, 64))
+KERNELS(multiply, (), (spgemm_scaled_row_multiply_f64_32, f64, 32),
+        (spgemm_scaled_row_multiply_f32_32, f32, 32),
+        (spgemm_scaled_row_multiply_f16f32_32, f16f32, 32),
+        (spgemm_scaled_row_multiply_bf16f32_32, bf16f32, 32),
+        (spgemm_scaled_row_multiply_c32_32, c32, 32), (spgemm_scaled_row_multiply_c64_32, c64, 32),
+        (spgemm_scaled_row_multiply_f64_64, f64, 64), (spgemm_scaled_row_multiply_f32_64, f32, 64),
+        (spgemm_scaled_row_multiply_f16f32_64, f16f32, 64),
+        (spgemm_scaled_row_multiply_bf16f32_64, bf16f32, 64),
+        (spgemm_scaled_row_multiply_c32_64, c32, 64), (spgemm_scaled_row_multiply_c64_64, c64, 64))

@@ -88,14 +88,14 @@ __device__ __forceinline__ void count_task(const Factor &left, const Factor &rig
             from = (k * starts.windows + task.window) * 32;
     };
     for_rows_ahead(left, begin, end, range, [&](int64_t, int64_t from, unsigned length) {
-        unsigned rest = __ballot_sync(ALL, length > 0);
+        unsigned rest = __ballot_sync(ALL_LANES, length > 0);
         if (bits != nullptr) {
             while (rest != 0) {
                 uint32_t found[HELD];
 #pragma unroll
                 for (int h = 0; h < HELD; ++h) {
                     const int owner = rest != 0 ? __ffs(rest) - 1 : 0;
-                    const int64_t at = __shfl_sync(ALL, from, owner);
+                    const int64_t at = __shfl_sync(ALL_LANES, from, owner);
                     found[h] = rest != 0 ? bits[at + lane_id()] : 0;
                     rest &= rest - 1;
                 }
@@ -131,7 +131,7 @@ __device__ __forceinline__ void count_task(const Factor &left, const Factor &rig
         }
     }
     masks[number * 32 + lane_id()] = word;
-    const unsigned all = __reduce_add_sync(ALL, static_cast<unsigned>(__popc(word)));
+    const unsigned all = __reduce_add_sync(ALL_LANES, static_cast<unsigned>(__popc(word)));
     if (lane_id() == 0)
         counts[number] = all;
 }
@@ -195,19 +195,19 @@ template <class A, class B, class T, class J> struct Entries {
                 find_entries(right, starts, left.column(first + lane_id()), window, from, length);
                 own = widen<T>(left_values[first + lane_id()]);
             }
-            rest = __ballot_sync(ALL, length > 0);
+            rest = __ballot_sync(ALL_LANES, length > 0);
             first += 32;
         }
         const int owner = __ffs(rest) - 1;
         rest &= rest - 1;
-        position = __shfl_sync(ALL, from, owner) + lane_id();
-        left_over = __shfl_sync(ALL, length, owner);
+        position = __shfl_sync(ALL_LANES, from, owner) + lane_id();
+        left_over = __shfl_sync(ALL_LANES, length, owner);
         factor = from_lane(own, owner);
         return true;
     }
 
     // Loads the next entries of the row in hand, or of the next one; returns false after the last.
-    __device__ __forceinline__ bool take(Hand<B, T> &hand) {
+    __device__ __forceinline__ bool load(Hand<B, T> &hand) {
         if (left_over == 0 && !next_row())
             return false;
         const J *columns = static_cast<const J *>(right.indices.data);
@@ -232,13 +232,13 @@ template <class A, class B, class T, class J> struct Entries {
     // Adds all products to the sums of the window; entries are loaded one step ahead.
     __device__ __forceinline__ void add_all(T *sums) {
         Hand<B, T> here, next;
-        bool more = take(here);
+        bool more = load(here);
         while (more) {
-            more = take(next);
+            more = load(next);
             here.add(sums);
             if (!more)
                 break;
-            more = take(here);
+            more = load(here);
             next.add(sums);
         }
     }
@@ -265,14 +265,14 @@ __device__ __forceinline__ void store_window(const Task &task, int64_t number, i
         place = partial.before[task.index] + (task.part - 1) * entries + before[whole];
     }
     for (int i = 0; i < WINDOW / 32; ++i) {
-        const uint32_t mask = __shfl_sync(ALL, word, i);
+        const uint32_t mask = __shfl_sync(ALL_LANES, word, i);
         if (mask >> lane_id() & 1) {
             const int64_t at = place + __popc(mask & lanes_before());
             const T sum = sums[32 * i + lane_id()];
             // Sums of parts are scaled when they have been added.
             values[at] = alpha.vanishes || parts == 1 ? alpha.of(sum) : sum;
             if (task.part == 0)
-                out.put_new_column(at, static_cast<J>(base + 32 * i + lane_id()));
+                out.store_new_column(at, static_cast<J>(base + 32 * i + lane_id()));
         }
         place += __popc(mask);
     }
@@ -330,7 +330,7 @@ __device__ __forceinline__ void add_parts(const Ints &offsets, const Scalar<T> &
         return;
     const int64_t whole = number - task.part;
     const int found = static_cast<int>(
-        __reduce_add_sync(ALL, static_cast<unsigned>(__popc(masks[whole * 32 + lane_id()]))));
+        __reduce_add_sync(ALL_LANES, static_cast<unsigned>(__popc(masks[whole * 32 + lane_id()]))));
     const int64_t entries = out.offsets[task.row + 1] - out.offsets[task.row];
     T *values = static_cast<T *>(out.values) + out.offsets[task.row] + before[whole];
     const T *others =
@@ -358,7 +358,7 @@ __device__ __forceinline__ void add_parts(const Ints &offsets, const Scalar<T> &
 // Computes the starts of windows in the rows of `right`, whose columns ascend. One thread per
 // start.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_wide_starts(Factor right, int64_t rows, int64_t windows, uint32_t *starts) {
+    spgemm_dense_windows_starts(Factor right, int64_t rows, int64_t windows, uint32_t *starts) {
     for (int64_t i = first_item(); i < rows * (windows + 1); i += grid_stride()) {
         const int64_t row = i / (windows + 1), begin = right.start(row);
         const int64_t wanted = (i - row * (windows + 1)) * WINDOW;
@@ -370,7 +370,7 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // Sets in `bits`, which is zero before, the bit of each entry of `right`. One warp per row.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_wide_bits(Factor right, int64_t rows, int64_t windows, uint32_t *bits) {
+    spgemm_dense_windows_bits(Factor right, int64_t rows, int64_t windows, uint32_t *bits) {
     const int64_t warps = grid_stride() / 32;
     for (int64_t row = first_item() / 32; row < rows; row += warps) {
         const int64_t begin = right.start(row), end = right.start(row + 1);
@@ -378,7 +378,7 @@ extern "C" __global__ void __launch_bounds__(256)
             const int64_t column = at < end ? right.column(at) : 0;
             // One write for all lanes with the same word.
             const int64_t word = at < end ? column / 32 : -1 - lane_id();
-            const unsigned peers = __match_any_sync(ALL, static_cast<int>(word));
+            const unsigned peers = __match_any_sync(ALL_LANES, static_cast<int>(word));
             const unsigned mask = __reduce_or_sync(peers, at < end ? 1u << (column & 31) : 0u);
             if (at < end && (peers & lanes_before()) == 0)
                 atomicOr(bits + row * windows * 32 + word, mask);
@@ -390,8 +390,9 @@ extern "C" __global__ void __launch_bounds__(256)
 // those of `left`. With `few`, in one block of 1,024 threads, out[i] = number of tasks of the rows
 // before it, and out[count] is the total, for up to 4,095 rows.
 extern "C" __global__ void __launch_bounds__(1024)
-    spgemm_wide_windows(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
-                        const int64_t *lows, const int64_t *spans, int32_t few, int64_t *out) {
+    spgemm_dense_windows_windows(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
+                                 const int64_t *lows, const int64_t *spans, int32_t few,
+                                 int64_t *out) {
     const auto tasks = [&](int64_t i) {
         const uint32_t row = list[i];
         const int64_t low = lows[row];
@@ -409,8 +410,8 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 // tasks[begin[i] …] = windows of row list[i], each in parts. One warp per row.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_wide_tasks(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
-                      const int64_t *lows, const int64_t *begin, Task *tasks) {
+    spgemm_dense_windows_tasks(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
+                               const int64_t *lows, const int64_t *begin, Task *tasks) {
     const int64_t i = first_item() / 32;
     if (i >= count)
         return;
@@ -427,8 +428,8 @@ extern "C" __global__ void __launch_bounds__(256)
 // Merges the masks of a window's parts into that of the first, whose count becomes that of all; the
 // counts of the others become 0. One warp per task.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    spgemm_wide_merge(Ints offsets, Cut cut, const Task *tasks, int64_t count, uint32_t *masks,
-                      uint32_t *counts) {
+    spgemm_dense_windows_merge(Ints offsets, Cut cut, const Task *tasks, int64_t count,
+                               uint32_t *masks, uint32_t *counts) {
     int64_t number;
     Task task;
     if (!take_item(tasks, count, number, task))
@@ -446,7 +447,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int64_t part = 0; part < parts; ++part)
         word |= masks[(number + part) * 32 + lane_id()];
     masks[number * 32 + lane_id()] = word;
-    const unsigned all = __reduce_add_sync(ALL, static_cast<unsigned>(__popc(word)));
+    const unsigned all = __reduce_add_sync(ALL_LANES, static_cast<unsigned>(__popc(word)));
     if (lane_id() == 0)
         counts[number] = all;
 }
@@ -455,8 +456,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // exclusive sums; extra[i] = number of sums that the row's parts after the first store (`Partial`).
 // Rows have less than 2^32 entries. `counts` and `extra` may be NULL. One warp per row.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_wide_sums(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
-                     const int64_t *begin, uint32_t *entries, int64_t *counts, int64_t *extra) {
+    spgemm_dense_windows_sums(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
+                              const int64_t *begin, uint32_t *entries, int64_t *counts,
+                              int64_t *extra) {
     const int64_t i = first_item() / 32;
     if (i >= count)
         return;
@@ -467,7 +469,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const uint32_t sum = warp_sums(own);
         if (mine)
             entries[at + lane_id()] = before + sum - own;
-        before += __shfl_sync(ALL, sum, 31);
+        before += __shfl_sync(ALL_LANES, sum, 31);
     }
     if (lane_id() > 0)
         return;
@@ -486,7 +488,7 @@ extern "C" __global__ void __launch_bounds__(256)
         count_task<int##J##_t>(left, right, cut, starts, bits, tasks, count, masks, counts);       \
         end_after_previous();                                                                      \
     }
-KERNELS(count, (), (spgemm_wide_count_32, 32), (spgemm_wide_count_64, 64))
+KERNELS(count, (), (spgemm_dense_windows_count_32, 32), (spgemm_dense_windows_count_64, 64))
 
 #define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
@@ -499,13 +501,18 @@ KERNELS(count, (), (spgemm_wide_count_32, 32), (spgemm_wide_count_64, 64))
                                   right_is_short != 0, tasks, count, masks, before, partial, out); \
         end_after_previous();                                                                      \
     }
-KERNELS(multiply, (), (spgemm_wide_multiply_f64_32, f64, 32),
-        (spgemm_wide_multiply_f32_32, f32, 32), (spgemm_wide_multiply_f16f32_32, f16f32, 32),
-        (spgemm_wide_multiply_bf16f32_32, bf16f32, 32), (spgemm_wide_multiply_c32_32, c32, 32),
-        (spgemm_wide_multiply_c64_32, c64, 32), (spgemm_wide_multiply_f64_64, f64, 64),
-        (spgemm_wide_multiply_f32_64, f32, 64), (spgemm_wide_multiply_f16f32_64, f16f32, 64),
-        (spgemm_wide_multiply_bf16f32_64, bf16f32, 64), (spgemm_wide_multiply_c32_64, c32, 64),
-        (spgemm_wide_multiply_c64_64, c64, 64))
+KERNELS(multiply, (), (spgemm_dense_windows_multiply_f64_32, f64, 32),
+        (spgemm_dense_windows_multiply_f32_32, f32, 32),
+        (spgemm_dense_windows_multiply_f16f32_32, f16f32, 32),
+        (spgemm_dense_windows_multiply_bf16f32_32, bf16f32, 32),
+        (spgemm_dense_windows_multiply_c32_32, c32, 32),
+        (spgemm_dense_windows_multiply_c64_32, c64, 32),
+        (spgemm_dense_windows_multiply_f64_64, f64, 64),
+        (spgemm_dense_windows_multiply_f32_64, f32, 64),
+        (spgemm_dense_windows_multiply_f16f32_64, f16f32, 64),
+        (spgemm_dense_windows_multiply_bf16f32_64, bf16f32, 64),
+        (spgemm_dense_windows_multiply_c32_64, c32, 64),
+        (spgemm_dense_windows_multiply_c64_64, c64, 64))
 
 #define KERNEL_parts(name, types) KERNEL_OF(PARTS, name, TYPES_##types)
 #define PARTS(name, A, B, C, T)                                                                    \
@@ -514,6 +521,6 @@ KERNELS(multiply, (), (spgemm_wide_multiply_f64_32, f64, 32),
              const uint32_t *masks, const uint32_t *before, Partial partial, Output out) {         \
         add_parts<T>(offsets, alpha, cut, tasks, count, masks, before, partial, out);              \
     }
-KERNELS(parts, (), (spgemm_wide_parts_f64, f64), (spgemm_wide_parts_f32, f32),
-        (spgemm_wide_parts_f16f32, f16f32), (spgemm_wide_parts_bf16f32, bf16f32),
-        (spgemm_wide_parts_c32, c32), (spgemm_wide_parts_c64, c64))
+KERNELS(parts, (), (spgemm_dense_windows_parts_f64, f64), (spgemm_dense_windows_parts_f32, f32),
+        (spgemm_dense_windows_parts_f16f32, f16f32), (spgemm_dense_windows_parts_bf16f32, bf16f32),
+        (spgemm_dense_windows_parts_c32, c32), (spgemm_dense_windows_parts_c64, c64))

@@ -79,7 +79,7 @@ count_group(const Factor &left, const Factor &right, const uint8_t *groups, cons
     unsigned found = 0;
     for (int i = lane_id(); i < used; i += 32)
         found += __popc(words[i]);
-    found = __reduce_add_sync(ALL, found);
+    found = __reduce_add_sync(ALL_LANES, found);
     const int rows = groups == nullptr ? 1 : groups[row];
     if (lane_id() < rows)
         counts[row + lane_id()] = found;
@@ -95,7 +95,7 @@ __device__ __forceinline__ unsigned rank_words(uint2 *words, int used) {
         const unsigned sum = warp_sums(own);
         if (i < used)
             words[i].y = before + sum - own;
-        before += __shfl_sync(ALL, sum, 31);
+        before += __shfl_sync(ALL_LANES, sum, 31);
     }
     return before;
 }
@@ -106,9 +106,9 @@ __device__ __forceinline__ int slot_of(const uint2 *words, unsigned bit) {
     return word.y + __popc(word.x & ((1u << (bit & 31)) - 1));
 }
 
-// Adds the products of R rows of `left` to their sums, which lie one row after the other in shared
-// memory.
-template <int R, class A, class B, class T, class J>
+// Adds the products of TOGETHER rows of `left` to their sums, which lie one row after the other in
+// shared memory.
+template <int TOGETHER, class A, class B, class T, class J>
 __device__ __forceinline__ void
 add_rows(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
          const uint8_t *repeats, int64_t begin, int64_t end, int64_t low, unsigned span,
@@ -120,7 +120,7 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
         int64_t from = 0;
         unsigned length = 0;
         bool leads = false;
-        T own[R];
+        T own[TOGETHER];
         if (at < end) {
             const int64_t k = left.column(at);
             from = right.start(k);
@@ -128,19 +128,19 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
             leads = lane_id() == 0 || !joins(left, repeats, begin, at, k);
         }
 #pragma unroll
-        for (int r = 0; r < R; ++r)
+        for (int r = 0; r < TOGETHER; ++r)
             own[r] = at < end ? widen<T>(left_values[at + r * length_a]) : zero<T>();
         const int held = static_cast<int>(min(int64_t(32), end - first));
-        const unsigned leaders = __ballot_sync(ALL, leads);
+        const unsigned leaders = __ballot_sync(ALL_LANES, leads);
         for (int lane = 0; lane < held;) {
             // The run ends before the next leader.
             const unsigned after = leaders & ~((2u << lane) - 1);
             const int run = min(RUN, (after != 0 ? __ffs(after) - 1 : held) - lane);
-            const int64_t start = __shfl_sync(ALL, from, lane);
-            const unsigned all = __shfl_sync(ALL, length, lane);
-            T factors[R][RUN];
+            const int64_t start = __shfl_sync(ALL_LANES, from, lane);
+            const unsigned all = __shfl_sync(ALL_LANES, length, lane);
+            T factors[TOGETHER][RUN];
 #pragma unroll
-            for (int r = 0; r < R; ++r) {
+            for (int r = 0; r < TOGETHER; ++r) {
 #pragma unroll
                 for (int k = 0; k < RUN; ++k)
                     factors[r][k] = from_lane(own[r], (lane + k) & 31);
@@ -167,24 +167,24 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
                     if (bits[h] >= span)
                         continue;
                     const int slot = slot_of(words, bits[h]);
-                    T sum[R];
+                    T sum[TOGETHER];
 #pragma unroll
-                    for (int r = 0; r < R; ++r) {
+                    for (int r = 0; r < TOGETHER; ++r) {
                         sum[r] = plus(sums[slot + r * entries],
                                       times(factors[r][0], widen<T>(values[h][0])));
                     }
                     if (run > 1) {
 #pragma unroll
-                        for (int r = 0; r < R; ++r)
+                        for (int r = 0; r < TOGETHER; ++r)
                             sum[r] = plus(sum[r], times(factors[r][1], widen<T>(values[h][1])));
                     }
                     if (run > 2) {
 #pragma unroll
-                        for (int r = 0; r < R; ++r)
+                        for (int r = 0; r < TOGETHER; ++r)
                             sum[r] = plus(sum[r], times(factors[r][2], widen<T>(values[h][2])));
                     }
 #pragma unroll
-                    for (int r = 0; r < R; ++r)
+                    for (int r = 0; r < TOGETHER; ++r)
                         sums[slot + r * entries] = sum[r];
                 }
             }
@@ -193,7 +193,7 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
     }
 }
 
-// Like add_rows, for the rows of a pass, `rows` of them.
+// Adds the products of the rows of a pass, `rows` of them, by the add_rows of their number.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 add_pass(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
@@ -288,7 +288,7 @@ multiply_group(const Factor &left, const Factor &right, const A *left_values, co
             for (int i = lane_id(); i < entries; i += 32) {
                 const int64_t column = low + found[i];
                 values[i] = alpha.of(sums[r * entries + i]);
-                out.put_new_column(target + i, static_cast<J>(column));
+                out.store_new_column(target + i, static_cast<J>(column));
             }
         }
         __syncwarp();
@@ -321,9 +321,8 @@ extern "C" __global__ void __launch_bounds__(256)
             for (int64_t i = inner; i < length && !differs; i += lanes)
                 differs = matrix.column(start + i) != matrix.column(before + i) + by;
         }
-        unsigned any = differs;
-        for (int step = lanes / 2; step > 0; step /= 2)
-            any |= __shfl_xor_sync(ALL, any, step);
+        const unsigned any =
+            reduce_lanes(unsigned(differs), lanes, [](unsigned a, unsigned b) { return a | b; });
         if (row < rows && inner == 0) {
             if (repeats != nullptr)
                 repeats[row] = any == 0 && by == 0;
@@ -336,7 +335,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // groups[row] = number of rows of the group that begins at the row, or 0 if the row is in a group
 // that began before.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_groups(const uint8_t *repeats, int64_t rows, uint8_t *groups) {
+    spgemm_find_same_patterns(const uint8_t *repeats, int64_t rows, uint8_t *groups) {
     const int64_t row = first_item();
     if (row >= rows)
         return;
@@ -363,7 +362,7 @@ extern "C" __global__ void __launch_bounds__(256)
                                 counts);                                                           \
         end_after_previous();                                                                      \
     }
-KERNELS(count, (), (spgemm_group_count_32, 32), (spgemm_group_count_64, 64))
+KERNELS(count, (), (spgemm_same_pattern_count_32, 32), (spgemm_same_pattern_count_64, 64))
 
 #define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
@@ -376,10 +375,15 @@ KERNELS(count, (), (spgemm_group_count_32, 32), (spgemm_group_count_64, 64))
                                    lows, spans, list, count, bytes, right_is_short != 0, out);     \
         end_after_previous();                                                                      \
     }
-KERNELS(multiply, (), (spgemm_group_multiply_f64_32, f64, 32),
-        (spgemm_group_multiply_f32_32, f32, 32), (spgemm_group_multiply_f16f32_32, f16f32, 32),
-        (spgemm_group_multiply_bf16f32_32, bf16f32, 32), (spgemm_group_multiply_c32_32, c32, 32),
-        (spgemm_group_multiply_c64_32, c64, 32), (spgemm_group_multiply_f64_64, f64, 64),
-        (spgemm_group_multiply_f32_64, f32, 64), (spgemm_group_multiply_f16f32_64, f16f32, 64),
-        (spgemm_group_multiply_bf16f32_64, bf16f32, 64), (spgemm_group_multiply_c32_64, c32, 64),
-        (spgemm_group_multiply_c64_64, c64, 64))
+KERNELS(multiply, (), (spgemm_same_pattern_multiply_f64_32, f64, 32),
+        (spgemm_same_pattern_multiply_f32_32, f32, 32),
+        (spgemm_same_pattern_multiply_f16f32_32, f16f32, 32),
+        (spgemm_same_pattern_multiply_bf16f32_32, bf16f32, 32),
+        (spgemm_same_pattern_multiply_c32_32, c32, 32),
+        (spgemm_same_pattern_multiply_c64_32, c64, 32),
+        (spgemm_same_pattern_multiply_f64_64, f64, 64),
+        (spgemm_same_pattern_multiply_f32_64, f32, 64),
+        (spgemm_same_pattern_multiply_f16f32_64, f16f32, 64),
+        (spgemm_same_pattern_multiply_bf16f32_64, bf16f32, 64),
+        (spgemm_same_pattern_multiply_c32_64, c32, 64),
+        (spgemm_same_pattern_multiply_c64_64, c64, 64))
