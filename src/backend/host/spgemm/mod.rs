@@ -17,6 +17,7 @@
 
 mod numeric;
 mod output;
+mod pace;
 mod places;
 mod ranks;
 pub mod rows;
@@ -257,7 +258,12 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             None => (None, None),
         };
         // The transposition into C searches the rows, which must then be sorted.
-        let (rule, sorted) = (self.rule, self.problem.sorted_output || !direct);
+        let count = |row: usize| (offsets[row + 1] - offsets[row]) as usize;
+        let windows = |row| (count(row), self.rule.window.min(count(row).saturating_mul(window::SPREAD)));
+        let sorted = self.problem.sorted_output || !direct;
+        let runs = !sorted || known.is_some();
+        let suits = window::suits(&left, &right, of_right, runs, windows);
+        let rule = Rule { window: if suits { self.rule.window } else { 0 }, ..self.rule };
         let shared = ranks.as_mut().map(|ranks| ranks.share());
         let items = &self.items[..];
         let task =

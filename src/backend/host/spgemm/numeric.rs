@@ -121,7 +121,7 @@ where
             }
     }
     scratch.for_each_item(task.items, |set, rows| {
-        let Set { hash, array, window, trace, row: Row { list, bits, spare, .. } } = set;
+        let Set { hash, array, window, trace, row: Row { list, bits, spare, .. }, .. } = set;
         task.for_each_row(rows, trace.len(), |row, way| {
             let range = task.range(row);
             let count = range.len();
@@ -165,6 +165,9 @@ pub fn multiply<K: Key, L, R, T, Y>(
 {
     let factors = Factors { task, left_values, right_values, alpha, out };
     scratch.for_each_item(task.items, |set, rows| factors.multiply_rows(set, rows));
+    if task.known.is_some() && !scratch.is_clean() {
+        pattern_changed();
+    }
 }
 
 /// The factors with their values, and C.
@@ -199,6 +202,9 @@ where
             }
             return;
         }
+        let by_column = !set.by_column.is_empty() && self.task.ranks.is_none();
+        let entries = counted.offsets[rows.end] - counted.offsets[rows.start];
+        let timed = set.pace.begin(by_column && self.task.known.is_none(), entries as usize);
         self.task.for_each_row(rows, set.trace.len(), |row, way| {
             let in_array = rule.array(self.task.range(row).len(), right.cols);
             let mut kept = ranks_of(row);
@@ -212,6 +218,11 @@ where
                         None => {}
                     }
                 }
+                Way::Find(0) if in_array && by_column => match self.task.known(&self.task.range(row)) {
+                    Some(columns) => self.sum_known(row, columns, set.by_column),
+                    None if set.pace.branches() => self.sum_by_column::<true>(row, set),
+                    None => self.sum_by_column::<false>(row, set),
+                },
                 Way::Find(_) => {
                     let trace = match kept.as_deref_mut() {
                         Some(kept) if traced == 0 => kept,
@@ -228,6 +239,7 @@ where
                 kept.copy_from_slice(&set.trace[..traced]);
             }
         });
+        set.pace.end(timed);
     }
 
     /// Calls `f(columns, values, factor)` for each row of the right factor that corresponds to an entry of a
@@ -250,6 +262,43 @@ where
         for (value, sum) in values.iter_mut().zip(sums) {
             *value = Y::round(self.alpha * sum);
         }
+    }
+
+    /// Computes a row by an array with a sum for each column of the product.
+    fn sum_by_column<const BRANCH: bool>(&self, row: usize, set: &mut Set<'_, K, T>) {
+        let Set { array, by_column: sums, row: memory, .. } = set;
+        let (range, base) = (self.task.range(row), self.task.right.base);
+        let (count, list) = (range.len(), &mut memory.list[..range.len() + 1]);
+        Places::<K>::begin(array, count);
+        self.each(row, |indices, values, factor| {
+            array.add_by_column::<BRANCH, _, _, _, _>((indices, base, values), factor, list, sums);
+        });
+        check_count(Places::<K>::count(array), count);
+        let list = &mut list[..count];
+        if self.task.sorted {
+            order(list, memory.bits, memory.spare);
+        }
+        self.take_sums(row, list, sums);
+    }
+
+    /// Computes a row whose columns are known with a sum for each column of the product. If the pattern of A
+    /// or B has changed, sums of other columns stay in `sums`, where [`Scratch::is_clean`] finds them.
+    fn sum_known(&self, row: usize, columns: &[K], sums: &mut [T]) {
+        let base = self.task.right.base;
+        self.each(row, |indices, values, factor| {
+            for (index, value) in indices.iter().zip(values) {
+                let Some(sum) = sums.get_mut((index.to_i64() - base) as usize) else { pattern_changed() };
+                *sum += factor * value.widen();
+            }
+        });
+        self.take_sums(row, columns, sums);
+    }
+
+    /// Writes a row of C from sums by column, which are zero afterwards.
+    #[inline(always)]
+    fn take_sums(&self, row: usize, columns: &[K], sums: &mut [T]) {
+        let take = |col: &K| std::mem::replace(&mut sums[col.to_i64() as usize], T::ZERO);
+        self.write(row, columns, columns.iter().map(take));
     }
 
     /// Computes a row by a hash table or an array, and records the ranks of its products in `trace` unless

@@ -1,6 +1,7 @@
 //! The two factors with accesses for Gustavson's algorithm, the multiplications that each row needs, and the
 //! division of rows into items of work.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,6 +15,13 @@ use crate::types::Index;
 /// is too short to hide the next one's misses: on scattered rows of 4 to 8 entries the prefetch halves the
 /// time, on stencils it costs 5%. Distances from 4 to 10 perform alike.
 const AHEAD: usize = 6;
+
+/// Entries of a right factor that is prefetched: about 12 MiB in fp64.
+const FAR: usize = 1 << 20;
+/// Entries from which on a right factor of short rows is prefetched: about 1 MiB in fp64.
+const NEAR: usize = 1 << 16;
+/// Entries a row below which rows are short.
+const SHORT: usize = 4;
 
 /// Number of entries of the left factor whose rows of the right factor are looked up together, by code that
 /// is compiled for the types of indices alone: looking up one by one, each with a branch on these types, took
@@ -85,28 +93,52 @@ impl Factor<'_> {
     /// that it multiplies. Elements of `arrays` at the positions of later entries are prefetched.
     #[inline(always)]
     pub fn meet(&self, row: usize, right: &Factor, arrays: &[Array], mut f: impl FnMut(usize, Range<usize>)) {
-        let (mut found, positions) = ([[0; 2]; GROUP], self.range(row));
-        for start in positions.clone().step_by(GROUP) {
-            let found = &mut found[..(positions.end - start).min(GROUP)];
-            self.look_up(start, right, arrays, found);
-            for (position, &mut [start, end]) in (start..).zip(found) {
-                f(position, start..end);
+        let (mut found, positions) = ([const { MaybeUninit::uninit() }; GROUP], self.range(row));
+        let mut start = positions.start;
+        while start < positions.end {
+            let found = self.look_up(start, right, arrays, &mut found[..(positions.end - start).min(GROUP)]);
+            for (position, &[first, end]) in (start..).zip(found) {
+                f(position, first..end);
             }
+            start += found.len();
         }
     }
 
-    /// Writes the first position and the end of the rows of `right` that entries from the one at `start` on
-    /// multiply to `found`.
-    fn look_up(&self, start: usize, right: &Factor, arrays: &[Array], found: &mut [[usize; 2]]) {
+    /// Returns whether this right factor's rows are prefetched: where it is larger than second-level caches and
+    /// its rows are short, or than third-level caches may be. Elsewhere prefetches cost more than they gain.
+    #[inline(always)]
+    fn is_far(&self) -> bool {
+        let entries = self.indices.len();
+        entries >= FAR || entries >= NEAR && entries < SHORT * self.rows
+    }
+
+    /// Returns the first position and the end of the rows of `right` that entries from the one at `start` on
+    /// multiply, written to
+    /// `found`.
+    fn look_up<'f>(
+        &self,
+        start: usize,
+        right: &Factor,
+        arrays: &[Array],
+        found: &'f mut [MaybeUninit<[usize; 2]>],
+    ) -> &'f [[usize; 2]] {
         fn look_up<J: Index, I: Index>(
             (cols, base): (&[J], i64),
             (offsets, right_base): (&[I], i64),
-            start: usize,
+            (start, far): (usize, bool),
             arrays: &[Array],
-            found: &mut [[usize; 2]],
+            found: &mut [MaybeUninit<[usize; 2]>],
         ) {
             let row = |position: usize| (cols[position].to_i64() - base) as usize;
             let offset = |row: usize| (offsets[row].to_i64() - right_base) as usize;
+            if !far {
+                let cols = &cols[start..start + found.len()];
+                for (found, col) in found.iter_mut().zip(cols) {
+                    let row = (col.to_i64() - base) as usize;
+                    found.write([offset(row), offset(row + 1)]);
+                }
+                return;
+            }
             for (position, found) in (start..).zip(found) {
                 // First the row offset is fetched, later the row's entries.
                 if let Some(far) = cols.get(position + 2 * AHEAD) {
@@ -115,16 +147,18 @@ impl Factor<'_> {
                     arrays.iter().for_each(|array| array.fetch(start));
                 }
                 let row = row(position);
-                *found = [offset(row), offset(row + 1)];
+                found.write([offset(row), offset(row + 1)]);
             }
         }
-        let (base, right_base) = (self.base, right.base);
+        let (base, right_base, at) = (self.base, right.base, (start, right.is_far()));
         match (self.indices, right.offsets) {
-            (Ints::I32(cols), Ints::I32(to)) => look_up((cols, base), (to, right_base), start, arrays, found),
-            (Ints::I32(cols), Ints::I64(to)) => look_up((cols, base), (to, right_base), start, arrays, found),
-            (Ints::I64(cols), Ints::I32(to)) => look_up((cols, base), (to, right_base), start, arrays, found),
-            (Ints::I64(cols), Ints::I64(to)) => look_up((cols, base), (to, right_base), start, arrays, found),
+            (Ints::I32(cols), Ints::I32(to)) => look_up((cols, base), (to, right_base), at, arrays, found),
+            (Ints::I32(cols), Ints::I64(to)) => look_up((cols, base), (to, right_base), at, arrays, found),
+            (Ints::I64(cols), Ints::I32(to)) => look_up((cols, base), (to, right_base), at, arrays, found),
+            (Ints::I64(cols), Ints::I64(to)) => look_up((cols, base), (to, right_base), at, arrays, found),
         }
+        // SAFETY: all of them have been written.
+        unsafe { std::slice::from_raw_parts(found.as_ptr().cast(), found.len()) }
     }
 }
 
@@ -157,8 +191,37 @@ pub fn count_products(cx: &Context, left: &Factor, right: &Factor) -> Result<(Bu
     }
 }
 
-fn checked_sum(mut terms: impl Iterator<Item = usize>) -> Option<i64> {
-    terms.try_fold(0i64, |sum, term| sum.checked_add(i64::try_from(term).ok()?))
+/// Returns the sum; `None` if it is larger than 2^63 − 1.
+#[inline(always)]
+fn checked_sum(terms: impl Iterator<Item = usize>) -> Option<i64> {
+    // Without a branch for each term.
+    i64::try_from(terms.fold(0_u64, |sum, term| sum.saturating_add(term as u64))).ok()
+}
+
+/// Returns a sample of up to 256 of `rows` rows, at distances in the golden ratio: equal distances would meet
+/// the same place of every line of a grid.
+pub fn sample(rows: usize) -> impl Iterator<Item = usize> {
+    (0..rows.min(256) as u64).map(move |i| {
+        let part = u128::from(i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        (part * rows as u128 >> 64) as usize
+    })
+}
+
+/// Products a row that rows which follow must save for comparing all rows to pay.
+const SAVED: usize = 64;
+
+/// Returns whether it pays to look for rows that follow from the row before: more than a third of a sample
+/// do, or those that do save enough `products`, of which a row has this many.
+pub fn follows(factor: &Factor, products: impl Fn(usize) -> usize) -> bool {
+    let (mut followers, mut saved, mut all) = (0, 0, 0_usize);
+    for row in sample(factor.rows).filter(|&row| row > 0) {
+        if !factor.range(row).is_empty() && factor.step(row) != NEW {
+            followers += 1;
+            saved += products(row);
+        }
+        all += 1;
+    }
+    3 * followers > all || saved / SAVED > all
 }
 
 /// Returns the step of each row of a factor ([`Factor::step`]). The result is empty for a factor with fewer

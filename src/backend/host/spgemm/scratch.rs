@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytemuck::Pod;
 
+use super::pace::Pace;
 use super::places::{self, ArrayPlaces, HashPlaces, Key, Rule};
 use super::window::{self, Window};
 use crate::error::{Result, Status};
@@ -19,6 +20,8 @@ pub struct Needs {
     slots: usize,
     /// Slots of the array.
     array: usize,
+    /// Columns that have a sum each: those of the array, or none.
+    summed: usize,
     /// Distinct columns of a row.
     row: usize,
     /// Words of the bitmap that sorts: [`order`](super::places::order) uses at most one per entry.
@@ -38,9 +41,10 @@ pub struct Needs {
 impl Needs {
     /// Returns the sizes for rows of at most these numbers of distinct columns, of `cols`.
     pub fn of<K: Key>(rows: impl Iterator<Item = usize>, cols: usize, rule: Rule) -> Self {
-        let (mut table, mut array, mut row) = (0, 0, 0);
+        let (mut table, mut array, mut row, mut entries) = (0, 0, 0, 0_usize);
         for most in rows.filter(|&most| most > 0) {
             row = row.max(most);
+            entries = entries.saturating_add(most);
             if rule.array(most, cols) {
                 array = cols;
             } else {
@@ -51,12 +55,14 @@ impl Needs {
         let window = window::width(row, cols, rule.window);
         let bits = row.min(cols.div_ceil(64));
         let spare = places::spare::<K>(row);
-        Needs { slots, array, row, bits, spare, window, window_sums: window, trace: 0, ranks: 0 }
+        // Where there are fewer entries than columns, clearing the sums would take longer than the product.
+        let summed = if rule.by_column(cols) && entries >= cols { array } else { 0 };
+        Needs { slots, array, summed, row, bits, spare, window, window_sums: window, trace: 0, ranks: 0 }
     }
 
     /// Returns the sizes for counting, without the row itself and its sums.
     pub fn to_count(self) -> Self {
-        Needs { row: 0, bits: 0, spare: 0, window_sums: 0, ..self }
+        Needs { summed: 0, row: 0, bits: 0, spare: 0, window_sums: 0, ..self }
     }
 
     /// Adds a trace of at most this many products, and ranks for rows that are traced, or for all rows.
@@ -94,6 +100,10 @@ pub struct Set<'a, K, T> {
     pub hash: HashPlaces<'a, K>,
     /// Accumulator for rows with many of the columns.
     pub array: ArrayPlaces<'a>,
+    /// Sum of each column of the product, where rows in the array have their sums by column; zero between rows.
+    pub by_column: &'a mut [T],
+    /// Which code adds these sums.
+    pub pace: Pace,
     /// Accumulator for rows with neighbouring columns.
     pub window: Window<'a, T>,
     /// Ranks of the products of the row before, where the next rows follow from it.
@@ -104,7 +114,7 @@ pub struct Set<'a, K, T> {
 
 /// The row that is being computed; empty in the symbolic phase.
 pub struct Row<'a, K, T> {
-    /// Column indices.
+    /// Column indices, with room for one more than a row has.
     pub list: &'a mut [K],
     /// Bitmap that sorts `list`; zero between uses.
     pub bits: &'a mut [u64],
@@ -129,11 +139,12 @@ pub struct Scratch<K: Key, T: Pod> {
 impl<K: Key, T: Pod + Send> Scratch<K, T> {
     /// Allocates memory for as many threads, up to `sets`, as the memory limit permits.
     pub fn new(cx: &Context, mut sets: usize, needs: Needs) -> Result<Self> {
-        let Needs { slots, array, row, bits, spare, window, window_sums, trace, ranks } = needs;
+        let Needs { slots, array, summed, row, bits, spare, window, window_sums, trace, ranks } = needs;
         let each = [
             padded::<[K; 2]>(slots),
             padded::<u32>(array),
-            padded::<K>(row),
+            padded::<T>(summed),
+            padded::<K>(row + 1),
             padded::<u64>(bits),
             padded::<K>(spare),
             padded::<T>(row),
@@ -168,8 +179,15 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
         pieces::for_each(pieces::each(&mut sets), |_, set| take_items(set));
     }
 
+    /// Returns whether all sums by column are zero, as between rows.
+    pub fn is_clean(&mut self) -> bool {
+        let clean =
+            |sums: &[T]| bytemuck::cast_slice::<T, u8>(sums).iter().fold(0, |all, &byte| all | byte) == 0;
+        self.split().iter().all(|set| clean(set.by_column))
+    }
+
     fn split(&mut self) -> Vec<Set<'_, K, T>> {
-        let Needs { slots, array, row, bits, spare, window, window_sums, trace, ranks } = self.needs;
+        let Needs { slots, array, summed, row, bits, spare, window, window_sums, trace, ranks } = self.needs;
         let (size, mut all) = (self.bytes.len() / self.sets, &mut self.bytes[..]);
         let sets = (0..self.sets).map(|_| {
             let (mut rest, later) = std::mem::take(&mut all).split_at_mut(size);
@@ -183,8 +201,10 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
                     array.fill(0);
                     array
                 }),
+                by_column: take(rest, summed),
+                pace: Pace::default(),
                 row: Row {
-                    list: take(rest, row),
+                    list: take(rest, row + 1),
                     bits: take(rest, bits),
                     spare: take(rest, spare),
                     sums: take(rest, row),

@@ -2,7 +2,7 @@
 //! alone.
 
 use super::places::{Key, Places, Rule};
-use super::rows::{find_steps, product_step, walk, NEW};
+use super::rows::{find_steps, follows, product_step, walk, NEW};
 use super::scratch::{Needs, Scratch, Set};
 use super::window;
 use crate::backend::host::operand::{Factor, Shared};
@@ -32,18 +32,24 @@ pub fn count_entries<K: Key>(
     let cols = right.cols;
     let most = |row: usize| (products[row] as usize).min(cols);
     let needs = Needs::of::<K>((0..left.rows).map(most), cols, rule);
-    let right_steps = find_steps(cx, right)?;
+    let follow = follows(left, |row| products[row] as usize);
+    let right_steps = if follow { find_steps(cx, right)? } else { Buffer::zeroed(&cx.allocator, 0)? };
     let mut copy = None;
     let indices = right.indices.to_slice(cx, &mut copy)?;
     let mut offsets = Buffer::<i64>::zeroed(&cx.allocator, left.rows + 1)?;
     let mut steps = Buffer::<u8>::zeroed(&cx.allocator, left.rows)?;
+    let windows = |row| (most(row), widest(rule, most(row)));
+    let rule = Rule {
+        window: if window::suits(left, right, indices, true, windows) { rule.window } else { 0 },
+        ..rule
+    };
     let mut scratch = Scratch::<K, u8>::new(cx, sets, needs.to_count())?;
     let (counts, shared_steps) = (Shared::new(&mut offsets[1..]), Shared::new(&mut steps));
     scratch.for_each_item(items, |set, rows| {
         let (first, mut previous) = (rows.start, 0);
         for row in rows {
             let most = most(row);
-            let step = if most == 0 { NEW } else { product_step(left, row, &right_steps) };
+            let step = if most == 0 || !follow { NEW } else { product_step(left, row, &right_steps) };
             let count = if most <= 1 {
                 most
             } else if row > first && step != NEW {
@@ -67,6 +73,11 @@ pub fn count_entries<K: Key>(
     Ok(Counted { offsets, steps })
 }
 
+/// Returns the widest window of a row of at most `most` entries.
+fn widest(rule: Rule, most: usize) -> usize {
+    rule.window.min(most.saturating_mul(window::SPREAD_COUNT))
+}
+
 fn count_row<K: Key>(
     set: &mut Set<'_, K, u8>,
     left: &Factor,
@@ -86,8 +97,7 @@ fn count_row<K: Key>(
         walk(left, row, right, indices, |row| places.mark(row, right.base));
         places.count()
     }
-    let widest = rule.window.min(most.saturating_mul(window::SPREAD_COUNT));
-    let span = window::span(left, row, right, indices, most, widest);
+    let span = window::span(left, row, right, indices, most, widest(rule, most));
     if let Some(count) = span.and_then(|span| set.window.count(left, row, right, indices, span)) {
         return count;
     }

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use super::places::Key;
-use super::rows::walk;
+use super::rows::{sample, walk};
 use crate::backend::host::operand::Factor;
 use crate::types::{Accumulator, Index, Storage};
 
@@ -87,6 +87,31 @@ pub fn span<J: Index>(
     walk(left, row, right, indices, |row| fits = widen(row));
     // Rows that are not sorted may end before they begin.
     (fits && first <= last).then_some(first..last + 1)
+}
+
+/// Returns whether windows suit more than half of the products of a sample of rows. `row_of` gives a row's
+/// largest number of entries and the widest window that it may have. With `runs`, only rows count that meet a
+/// row of consecutive columns, which vector code adds: other rows gain by windows only where their columns must
+/// be sorted. Where few rows have a window, looking for one in every row takes more time than they save.
+pub fn suits<J: Index>(
+    left: &Factor,
+    right: &Factor,
+    indices: &[J],
+    runs: bool,
+    row_of: impl Fn(usize) -> (usize, usize),
+) -> bool {
+    let (mut all, mut inside) = (0, 0);
+    for row in sample(left.rows) {
+        let (most, widest) = row_of(row);
+        let mut met = left.range(row).map(|position| &indices[right.range(left.col(position))]);
+        all += most;
+        if (!runs || met.nth(left.range(row).len() / 2).is_some_and(is_run))
+            && span(left, row, right, indices, most, widest).is_some()
+        {
+            inside += most;
+        }
+    }
+    inside > all / 2
 }
 
 /// Returns whether the indices are consecutive, and at least [`RUN`].

@@ -116,9 +116,8 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
         // x from the base on (padding has column 0), and the tails behind them.
         unsafe {
             let mut sums = Eight::<AVX2, C::Acc>::new([C::Acc::ZERO; LANES]);
-            let at = |step: usize| K::new(columns.add(step * LANES * K::WIDTH)).eight();
             for step in 0..full {
-                let xs = gather::<AVX2, C>(x, at(step));
+                let xs = gather::<AVX2, C>(x, K::new(columns.add(step * LANES * K::WIDTH)).eight());
                 sums.add_products(values.add(step * LANES), xs);
             }
             if slice.is_even() {
@@ -131,7 +130,8 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
                 while lengths[active - 1] as usize <= step {
                     active -= 1;
                 }
-                let xs = gather::<AVX2, C>(x, at(step)).keep(active);
+                let columns = K::new(columns.add(step * LANES * K::WIDTH)).eight();
+                let xs = gather::<AVX2, C>(x, columns).keep(active);
                 sums.add_products(values.add(step * LANES), xs);
             }
             let (mut sums, mut tail) = (sums.get(), steps * LANES);

@@ -264,6 +264,37 @@ fn reuse_gives_the_same_bits() {
     }
 }
 
+/// Long rows whose columns are known, so that their sums are by column and without ranks: new values give the
+/// bits of a new plan, and a pattern that has changed is noticed.
+#[test]
+#[should_panic(expected = "pattern of A or B changed")]
+fn known_columns_are_summed_and_others_noticed() {
+    let (n, cols, op) = (24, 25, Operation::NonTranspose);
+    let mut rng = Random::new(29);
+    let mut dense = |cols: i64| -> Vec<(i64, i64, f64)> {
+        (0..n * cols).map(|at| (at / cols, at % cols, rng.real())).collect()
+    };
+    // Column 24 is empty, and no row of A follows from the row before.
+    let (mut first, second) = (dense(24), dense(24));
+    first.retain(|entry| entry.0 != entry.1);
+    let a = Stored::csr((n, n), &first);
+    let mut b = Stored::csr((n, cols), &second);
+    let cx = unlimited();
+    let mut kept = problem::<F64>(op, op, &a, &b);
+    kept.value_updates = true;
+    let mut reused = executor::<i32, F64>(&cx, &kept).unwrap();
+    let expected = bits(&run_csr(&mut reused, &cx, 1.5, (n, cols)));
+    assert!(matches!(reused.kept.as_ref().unwrap().ranks, Some(None)), "it keeps ranks");
+    for _ in 0..2 {
+        assert_eq!(bits(&run_csr(&mut reused, &cx, 1.5, (n, cols))), expected);
+    }
+    match &mut b.indices {
+        Array::I32(indices) => *indices.last_mut().unwrap() = 24,
+        Array::I64(_) => unreachable!("csr() has 32 bits"),
+    }
+    run_csr(&mut reused, &cx, 1.5, (n, cols));
+}
+
 /// Grids, bands in windows, and random rows, with tables and arrays: once ranks are recorded, new values give
 /// the bits of a new plan. Ranks are kept only where they take no more memory than the matrices.
 #[test]
