@@ -17,7 +17,7 @@ use crate::matrix::{Lines, SparseMatrix, Structure};
 use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
 use crate::memory::{self, Context};
 use crate::operation::Operations;
-pub use crate::operation::{SpgemmExecutor, SpmmExecutor, SpmvExecutor};
+pub use crate::operation::{DenseExecutor, SpgemmExecutor, SpmmExecutor, SpmvExecutor};
 use crate::reorder::features::FeatureSet;
 use crate::select::roofline::Machine;
 use crate::types::{Address, BackendKind, ComputeType, LayoutKind, Operation};

@@ -4,14 +4,17 @@
 
 use std::sync::{Arc, OnceLock};
 
+use libc::c_void;
 use parking_lot::{Mutex, RwLock};
 
 use crate::context::Handle;
 use crate::error::{refuse_if, Error, Result};
 use crate::matrix::tiles::TileMatrix;
 use crate::matrix::{compressed, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
-use crate::memory::heap;
+use crate::memory::{heap, Context};
+use crate::operation::{DenseOperation, Planned};
 use crate::plan::{Descriptors, Plan};
+use crate::types::Address;
 
 /// Opaque structure behind tarsiaHandle_t.
 pub struct tarsiaContext {
@@ -302,6 +305,28 @@ pub(crate) fn vector(name: &str, descr: tarsiaConstDnVecDescr_t) -> Result<Dense
 /// Looks up a dense matrix argument.
 pub(crate) fn matrix(name: &str, descr: tarsiaConstDnMatDescr_t) -> Result<DenseMatrix> {
     MATRICES.find(name, descr.addr())
+}
+
+/// Looks up a product's operands with `find` (the dense factor, the old values if the result is elsewhere, and
+/// the result) and checks them as far as descriptors allow; returns the closure that executes the plan with
+/// them.
+pub(super) fn product<O: DenseOperation, D>(
+    handle: &Handle,
+    (alpha, beta): (*const c_void, *const c_void),
+    find: fn(&str, *const D) -> Result<O::Operand>,
+    (factor, old, result): (*const D, Option<*const D>, *mut D),
+) -> Result<impl FnOnce(&Planned<O>, &Context) -> Result<()>> {
+    let (factor, scalars) = (find(O::FACTOR, factor)?, (Address::new(alpha), Address::new(beta)));
+    let name = O::RESULTS[usize::from(old.is_some())];
+    let old = old.map(|old| Ok((handle.backend(), find(O::RESULTS[0], old)?))).transpose()?;
+    let result = find(name, result)?;
+    let others = old.iter().map(|(_, old)| (O::RESULTS[0], O::lines(old)));
+    let operands = [(O::FACTOR, O::lines(&factor)), (name, O::lines(&result))];
+    handle.check_operands(scalars, operands.into_iter().chain(others))?;
+    Ok(move |planned: &Planned<O>, cx: &Context| {
+        let old = old.as_ref().map(|(backend, old)| (&**backend, old));
+        planned.execute(cx, scalars, &factor, old, &result)
+    })
 }
 
 /// A structure of the library that a descriptor of src/capi/descriptors.rs stands for: arrays of the user.

@@ -10,13 +10,10 @@ use super::enums::{
     tarsiaComputeType_t, tarsiaDataType_t, tarsiaOperation_t, tarsiaOrder_t, tarsiaSpMMAlg_t, tarsiaStatus_t,
 };
 use super::objects::{
-    self, descriptors, matrix, pointer, sparse, tarsiaConstDnMatDescr_t, tarsiaConstSpMatDescr_t,
+    self, descriptors, matrix, pointer, product, sparse, tarsiaConstDnMatDescr_t, tarsiaConstSpMatDescr_t,
     tarsiaDnMatDescr_t, tarsiaHandle_t, tarsiaPlan_t,
 };
 use crate::algorithm::Algorithm;
-use crate::context::Handle;
-use crate::error::Result;
-use crate::memory::Context;
 use crate::operation::{Planned, Spmm};
 use crate::plan::Plan;
 use crate::problem::SpmmProblem;
@@ -87,28 +84,6 @@ pub unsafe extern "C" fn tarsiaSpMM_createPlan(
     })
 }
 
-/// Looks up the call's operands and checks them as far as descriptors allow; returns the closure that
-/// executes the plan with them. `old`: descriptor of a matrix with the old values where the result is another
-/// matrix, which `backend` copies them to if needed; errors then call it C and the result D.
-fn product(
-    handle: &Handle,
-    scalars: (*const c_void, *const c_void),
-    B: tarsiaConstDnMatDescr_t,
-    old: Option<tarsiaConstDnMatDescr_t>,
-    C: tarsiaDnMatDescr_t,
-) -> Result<impl FnOnce(&Planned<Spmm>, &Context) -> Result<()>> {
-    let (b, scalars) = (matrix("B", B)?, (Address::new(scalars.0), Address::new(scalars.1)));
-    let name = if old.is_some() { "D" } else { "C" };
-    let old = old.map(|old| Ok((handle.backend(), matrix("C", old)?))).transpose()?;
-    let c = matrix(name, C)?;
-    let others = old.iter().map(|(_, old)| ("C", old.lines()));
-    handle.check_operands(scalars, [("B", b.lines()), (name, c.lines())].into_iter().chain(others))?;
-    Ok(move |planned: &Planned<Spmm>, cx: &Context| {
-        let old = old.as_ref().map(|(backend, old)| (&**backend, old));
-        planned.execute(cx, scalars, &b, old, &c)
-    })
-}
-
 /// Computes C = alpha · op(A) · op(B) + beta · C with an analyzed plan.
 ///
 /// op(A) is m × k, op(B) k × n, C m × n; B and C have the types and orders of
@@ -141,7 +116,9 @@ pub unsafe extern "C" fn tarsiaSpMM(
     C: tarsiaDnMatDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        live_plan(plan)?.execute(handle, "tarsiaSpMM", product(handle, (alpha, beta), B, None, C)?)
+        let (plan, run) =
+            (live_plan(plan)?, product::<Spmm, _>(handle, (alpha, beta), matrix, (B, None, C))?);
+        plan.execute(handle, "tarsiaSpMM", run)
     })
 }
 
@@ -172,7 +149,9 @@ pub unsafe extern "C" fn tarsiaSpMM_into(
     D: tarsiaDnMatDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        live_plan(plan)?.execute(handle, "tarsiaSpMM_into", product(handle, (alpha, beta), B, Some(C), D)?)
+        let (plan, run) =
+            (live_plan(plan)?, product::<Spmm, _>(handle, (alpha, beta), matrix, (B, Some(C), D))?);
+        plan.execute(handle, "tarsiaSpMM_into", run)
     })
 }
 
@@ -232,6 +211,6 @@ pub unsafe extern "C" fn tarsiaSpMM_once(
         if let Some(bytes) = planned.once_bytes(&*backend, &b, &c)? {
             return handle.with_room(name, bytes, |cx| planned.once(&*backend, cx, scalars, &b, &c));
         }
-        Plan::once(handle, name, planned, product(handle, (alpha, beta), B, None, C)?)
+        Plan::once(handle, name, planned, product::<Spmm, _>(handle, (alpha, beta), matrix, (B, None, C))?)
     })
 }

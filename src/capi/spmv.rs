@@ -10,13 +10,10 @@ use super::enums::{
     tarsiaComputeType_t, tarsiaDataType_t, tarsiaOperation_t, tarsiaSpMVAlg_t, tarsiaStatus_t,
 };
 use super::objects::{
-    self, descriptors, pointer, sparse, tarsiaConstDnVecDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnVecDescr_t,
-    tarsiaHandle_t, tarsiaPlan_t, vector,
+    self, descriptors, pointer, product, sparse, tarsiaConstDnVecDescr_t, tarsiaConstSpMatDescr_t,
+    tarsiaDnVecDescr_t, tarsiaHandle_t, tarsiaPlan_t, vector,
 };
 use crate::algorithm::Algorithm;
-use crate::context::Handle;
-use crate::error::Result;
-use crate::memory::Context;
 use crate::operation::{Planned, Spmv};
 use crate::plan::Plan;
 use crate::problem::SpmvProblem;
@@ -70,28 +67,6 @@ pub unsafe extern "C" fn tarsiaSpMV_createPlan(
     })
 }
 
-/// Looks up the call's operands and checks them as far as descriptors allow; returns the closure that
-/// executes the plan with them. `old`: descriptor of a vector with the old values where the result is another
-/// vector, which `backend` copies them to if needed; errors then call it y and the result z.
-fn product(
-    handle: &Handle,
-    scalars: (*const c_void, *const c_void),
-    x: tarsiaConstDnVecDescr_t,
-    old: Option<tarsiaConstDnVecDescr_t>,
-    y: tarsiaDnVecDescr_t,
-) -> Result<impl FnOnce(&Planned<Spmv>, &Context) -> Result<()>> {
-    let (x, scalars) = (vector("x", x)?, (Address::new(scalars.0), Address::new(scalars.1)));
-    let name = if old.is_some() { "z" } else { "y" };
-    let old = old.map(|old| Ok((handle.backend(), vector("y", old)?))).transpose()?;
-    let y = vector(name, y)?;
-    let others = old.iter().map(|(_, old)| ("y", old.lines()));
-    handle.check_operands(scalars, [("x", x.lines()), (name, y.lines())].into_iter().chain(others))?;
-    Ok(move |planned: &Planned<Spmv>, cx: &Context| {
-        let old = old.as_ref().map(|(backend, old)| (&**backend, old));
-        planned.execute(cx, scalars, &x, old, &y)
-    })
-}
-
 /// Computes y = alpha · op(A) · x + beta · y with an analyzed plan.
 ///
 /// x has the columns of op(A), y its rows, both in the types of createPlan and in the backend's memory, not
@@ -122,7 +97,9 @@ pub unsafe extern "C" fn tarsiaSpMV(
     y: tarsiaDnVecDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        live_plan(plan)?.execute(handle, "tarsiaSpMV", product(handle, (alpha, beta), x, None, y)?)
+        let (plan, run) =
+            (live_plan(plan)?, product::<Spmv, _>(handle, (alpha, beta), vector, (x, None, y))?);
+        plan.execute(handle, "tarsiaSpMV", run)
     })
 }
 
@@ -153,7 +130,9 @@ pub unsafe extern "C" fn tarsiaSpMV_into(
     z: tarsiaDnVecDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        live_plan(plan)?.execute(handle, "tarsiaSpMV_into", product(handle, (alpha, beta), x, Some(y), z)?)
+        let (plan, run) =
+            (live_plan(plan)?, product::<Spmv, _>(handle, (alpha, beta), vector, (x, Some(y), z))?);
+        plan.execute(handle, "tarsiaSpMV_into", run)
     })
 }
 
@@ -195,6 +174,11 @@ pub unsafe extern "C" fn tarsiaSpMV_once(
         if handle.with_workspace(|cx, _| planned.once(&*backend, cx, scalars, &x_vector, &y_vector))? {
             return Ok(());
         }
-        Plan::once(handle, "tarsiaSpMV_once", planned, product(handle, (alpha, beta), x, None, y)?)
+        Plan::once(
+            handle,
+            "tarsiaSpMV_once",
+            planned,
+            product::<Spmv, _>(handle, (alpha, beta), vector, (x, None, y))?,
+        )
     })
 }

@@ -2,7 +2,7 @@
 //! trait [`Operation`]; docs/adding-an-operation.md describes the steps of adding one.
 
 pub mod arguments;
-mod into;
+mod dense;
 mod learned;
 mod report;
 pub mod spgemm;
@@ -13,8 +13,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 pub use self::arguments::PlanArguments;
+pub use self::dense::{DenseExecutor, DenseOperation};
 pub use self::report::{Built, Report};
-pub use self::spgemm::{Spgemm, SpgemmBackend, SpgemmExecutor};
+pub use self::spgemm::{check_result, not_counted, too_many_products, Spgemm, SpgemmBackend, SpgemmExecutor};
 pub use self::spmm::{Spmm, SpmmBackend, SpmmExecutor};
 pub use self::spmv::{Spmv, SpmvBackend, SpmvExecutor};
 use crate::algorithm::{Algorithm, Query, Row};
@@ -43,7 +44,7 @@ pub trait Operation: Default + Send + Sync + 'static {
     /// Arguments of createPlan.
     type Problem: Copy + Send + Sync;
     /// Result of analysis, which computes the products: a box of a trait that the backends implement.
-    type Executor: Send + Sync;
+    type Executor: Executor;
 
     /// Returns references to the fields that all problems have.
     fn parts(problem: &mut Self::Problem) -> ProblemFields<'_>;
@@ -79,25 +80,9 @@ pub trait Operation: Default + Send + Sync + 'static {
     /// Returns an error if this plan cannot use a choice that an earlier analysis has made.
     fn admits(planned: &Planned<Self>, choice: &Choice) -> Result<()>;
 
-    /// Describes the built executor, for tarsiaPlan_getInfo.
-    fn built(executor: &Self::Executor) -> Built;
-
     /// Takes new values of A for the same pattern, in the order of the user's array
     /// (tarsiaPlan_updateValues).
     fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()>;
-
-    /// Returns, for A and B, whether products read the user's value array. If so, a graph of captured
-    /// products keeps reading the array that was given when it was captured.
-    fn reads_values(executor: &Self::Executor) -> [bool; 2] {
-        [Self::built(executor).layout.in_place; 2]
-    }
-
-    /// Returns whether new values leave the plan's arrays at their addresses, so that graphs of captured
-    /// products stay valid: the plan has no arrays of its own, or new values are written into the present
-    /// ones.
-    fn keeps_arrays(executor: &Self::Executor) -> bool {
-        Self::built(executor).layout.in_place
-    }
 
     /// Returns the bytes of workspace that execute needs. If they depend on the number of columns, they are
     /// for `n` columns, or for those that the plan was created for if `n` is `None`.
@@ -105,26 +90,43 @@ pub trait Operation: Default + Send + Sync + 'static {
         0
     }
 
+    /// Returns the allocators of tiles that the executor reads in place; that memory is freed with the last
+    /// of its owners.
+    fn shared_memory(_planned: &Planned<Self>) -> Vec<Arc<Allocator>> {
+        Vec::new()
+    }
+}
+
+/// What a plan asks the executor of any operation.
+pub trait Executor: Send + Sync {
+    /// Describes it, for tarsiaPlan_getInfo.
+    fn built(&self) -> Built;
+
+    /// Returns, for A and B, whether products read the user's value array. If so, a graph of captured
+    /// products keeps reading the array that was given when it was captured.
+    fn reads_values(&self) -> [bool; 2];
+
+    /// Returns whether new values leave the plan's arrays at their addresses, so that graphs of captured
+    /// products stay valid: the plan has no arrays of its own, or new values are written into the present
+    /// ones.
+    fn keeps_arrays(&self) -> bool {
+        self.built().layout.in_place
+    }
+
     /// Returns whether products have the same bits from run to run.
-    fn is_deterministic(_executor: &Self::Executor) -> bool {
+    fn is_deterministic(&self) -> bool {
         true
     }
 
     /// Returns the order of the rows of op(A) that the host has computed, if decisions store it. Blocks.
-    fn row_order(_executor: &Self::Executor, _cx: &Context) -> Result<Option<KeptOrder>> {
+    fn row_order(&self, _cx: &Context) -> Result<Option<KeptOrder>> {
         Ok(None)
     }
 
     /// Returns the number of multiplications for a sparse result, and its stored entries once they are
     /// counted.
-    fn counts(_executor: &Self::Executor) -> (i64, Option<i64>) {
+    fn counts(&self) -> (i64, Option<i64>) {
         (0, None)
-    }
-
-    /// Returns the allocators of tiles that the executor reads in place; that memory is freed with the last
-    /// of its owners.
-    fn shared_memory(_planned: &Planned<Self>) -> Vec<Arc<Allocator>> {
-        Vec::new()
     }
 }
 
@@ -286,22 +288,22 @@ pub trait Task: Send + Sync {
     fn analyze(&mut self, analysis: &Analysis<'_>, decided: Option<&Choice>) -> Result<(Choice, Report)>;
     /// Drops the result of analysis.
     fn reset(&mut self);
-    /// Returns [`Operation::built`]; `None` before analysis.
+    /// Returns [`Executor::built`]; `None` before analysis.
     fn built(&self) -> Option<Built>;
     /// Returns whether products would read other user arrays than now if these values were set (NULL keeps
     /// the present ones).
     fn reads_other_values(&self, given: [Address; 2]) -> bool;
-    /// Returns [`Operation::keeps_arrays`]; true before analysis.
+    /// Returns [`Executor::keeps_arrays`]; true before analysis.
     fn keeps_arrays(&self) -> bool;
     /// Calls [`Operation::update_values`].
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
     /// Returns [`Operation::workspace_bytes`]; 0 before analysis.
     fn workspace_bytes(&self, n: Option<i64>) -> usize;
-    /// Returns [`Operation::is_deterministic`]; true before analysis.
+    /// Returns [`Executor::is_deterministic`]; true before analysis.
     fn is_deterministic(&self) -> bool;
-    /// Returns [`Operation::row_order`]; `None` before analysis.
+    /// Returns [`Executor::row_order`]; `None` before analysis.
     fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>>;
-    /// Returns [`Operation::counts`]; none before analysis.
+    /// Returns [`Executor::counts`]; none before analysis.
     fn counts(&self) -> (i64, Option<i64>);
     /// Returns [`Operation::shared_memory`].
     fn shared_memory(&self) -> Vec<Arc<Allocator>>;
@@ -366,7 +368,7 @@ impl<O: Operation> Task for Planned<O> {
         if let Some(found) = learned {
             learned::explain(found, &mut choice);
         }
-        let report = Report::new(&choice, O::built(&executor));
+        let report = Report::new(&choice, executor.built());
         self.executor = Some(executor);
         Ok((choice, report))
     }
@@ -376,11 +378,11 @@ impl<O: Operation> Task for Planned<O> {
     }
 
     fn built(&self) -> Option<Built> {
-        self.executor.as_ref().map(O::built)
+        self.executor.as_ref().map(Executor::built)
     }
 
     fn reads_other_values(&self, given: [Address; 2]) -> bool {
-        let reads = self.executor.as_ref().map_or([false; 2], O::reads_values);
+        let reads = self.executor.as_ref().map_or([false; 2], Executor::reads_values);
         let mut factors = self.factors().into_iter().zip(given).zip(reads);
         factors.any(|(((_, _, a), given), reads)| {
             reads && a.shape().2 > 0 && !given.is_null() && given != a.values()
@@ -388,7 +390,7 @@ impl<O: Operation> Task for Planned<O> {
     }
 
     fn keeps_arrays(&self) -> bool {
-        self.executor.as_ref().is_none_or(O::keeps_arrays)
+        self.executor.as_ref().is_none_or(Executor::keeps_arrays)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
@@ -404,15 +406,15 @@ impl<O: Operation> Task for Planned<O> {
     }
 
     fn is_deterministic(&self) -> bool {
-        self.executor.as_ref().is_none_or(O::is_deterministic)
+        self.executor.as_ref().is_none_or(Executor::is_deterministic)
     }
 
     fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {
-        self.executor.as_ref().map_or(Ok(None), |executor| O::row_order(executor, cx))
+        self.executor.as_ref().map_or(Ok(None), |executor| executor.row_order(cx))
     }
 
     fn counts(&self) -> (i64, Option<i64>) {
-        self.executor.as_ref().map_or((0, None), O::counts)
+        self.executor.as_ref().map_or((0, None), Executor::counts)
     }
 }
 

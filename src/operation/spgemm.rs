@@ -6,18 +6,18 @@ use std::sync::Arc;
 use super::arguments::{self, PlanArguments};
 use super::{
     check_inner, check_new_values, check_shape, check_type, check_writable, not_analyzed, Analysis, Built,
-    Operation, Planned, ProblemFields,
+    Executor, Operation, Planned, ProblemFields,
 };
 use crate::algorithm::{Algorithm, Row};
 use crate::backend::LayoutInfo;
 use crate::error::{refuse_if, Error, Result};
 use crate::matrix::tiles::{Contents, TileFactors, TileMatrix, Tiles};
-use crate::matrix::{Lines, SparseMatrix};
+use crate::matrix::{Compressed, Lines, SparseArrays, SparseMatrix};
 use crate::memory::{Allocator, Context};
 use crate::problem::SpgemmProblem;
 use crate::select::{self, in_place, roofline, Choice, SpgemmInspection};
 use crate::settings::Settings;
-use crate::types::{Address, Effort, Format, OpKind, Reorder};
+use crate::types::{Address, DataType, Effort, Format, OpKind, Reorder};
 
 /// Methods that a backend implements for SpGEMM.
 pub trait SpgemmBackend {
@@ -32,20 +32,14 @@ pub trait SpgemmBackend {
         Ok(None)
     }
     /// Builds the executor for `choice`. `inspection` is the result of [`Self::inspect_spgemm`] for this
-    /// problem and a choice that reads the factors in the same way, if it was called.
+    /// problem and a choice that reads the factors in the same way, if it was called; `factors` are the tiles
+    /// of A and B, where these are in tiles and the choice is algorithm `tile`.
     fn build_spgemm(
         &self,
         cx: &Context,
         problem: &SpgemmProblem,
         choice: &Choice,
         inspection: Option<SpgemmInspection>,
-    ) -> Result<Box<dyn SpgemmExecutor>>;
-    /// Builds the executor of algorithm `tile` for a problem in which A or B is in tiles.
-    fn build_spgemm_of_tiles(
-        &self,
-        cx: &Context,
-        problem: &SpgemmProblem,
-        choice: &Choice,
         factors: &TileFactors,
     ) -> Result<Box<dyn SpgemmExecutor>>;
     /// Converts a matrix in CSR or CSC to tiles with values of the type of its sums. Blocks.
@@ -107,6 +101,21 @@ pub struct BuiltProduct {
     nnz_c: Option<i64>,
 }
 
+impl Executor for BuiltProduct {
+    fn built(&self) -> Built {
+        let BuiltProduct { executor, .. } = self;
+        Built { layout: executor.layout(), reorder: Reorder::None, details: executor.details() }
+    }
+
+    fn reads_values(&self) -> [bool; 2] {
+        self.executor.reads_values()
+    }
+
+    fn counts(&self) -> (i64, Option<i64>) {
+        (self.executor.products(), self.nnz_c)
+    }
+}
+
 impl Operation for Spgemm {
     const KIND: OpKind = OpKind::Spgemm;
     type Problem = SpgemmProblem;
@@ -158,7 +167,8 @@ impl Operation for Spgemm {
         let (executor, mut choice) = match decided {
             Some(choice) => {
                 require_sorted(analysis.settings, choice.algorithm())?;
-                let executor = analysis.backend.build_spgemm(analysis.cx, &planned.problem, choice, None)?;
+                let executor =
+                    analysis.backend.build_spgemm(analysis.cx, &planned.problem, choice, None, &factors)?;
                 (executor, choice.clone())
             }
             None => planned.choose(analysis, &factors)?,
@@ -178,24 +188,8 @@ impl Operation for Spgemm {
         select::admits_spgemm(&planned.problem, &planned.rows, choice)
     }
 
-    fn built(product: &BuiltProduct) -> Built {
-        Built {
-            layout: product.executor.layout(),
-            reorder: Reorder::None,
-            details: product.executor.details(),
-        }
-    }
-
-    fn reads_values(product: &BuiltProduct) -> [bool; 2] {
-        product.executor.reads_values()
-    }
-
     fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()> {
         planned.update_values(cx, [("newValues", values), ("newValues", Address::NULL)])
-    }
-
-    fn counts(product: &BuiltProduct) -> (i64, Option<i64>) {
-        (product.executor.products(), product.nnz_c)
     }
 
     fn shared_memory(planned: &Planned<Self>) -> Vec<Arc<Allocator>> {
@@ -242,6 +236,41 @@ fn tiles_of(contents: [Option<Contents>; 2]) -> TileFactors {
 /// End of the reason of `hash` where tiles would be faster.
 const NO_ROOM: &str = "; tile would be faster, but its memory is missing";
 
+/// `INVALID_STATE` for a numeric phase whose entries were not counted.
+pub fn not_counted() -> Error {
+    Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first")
+}
+
+/// `NOT_SUPPORTED` for a product whose multiplications no 64-bit number counts.
+pub fn too_many_products() -> Error {
+    Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications")
+}
+
+/// Returns the arrays of a matrix that takes entries of these numbers and this type. Errors call it `name`.
+pub fn check_result(
+    name: &str,
+    c: &SparseMatrix,
+    (rows, cols, nnz): (i64, i64, i64),
+    value_type: DataType,
+) -> Result<Compressed> {
+    let (SparseArrays::Csr(arrays) | SparseArrays::Csc(arrays)) = c.arrays else {
+        return Err(Error::unsupported(format!(
+            "{name}: SpGEMM does not write format {}",
+            c.format().short()
+        )));
+    };
+    let (found_rows, found_cols, found) = c.shape();
+    check_shape(name, (found_rows, found_cols), (rows, cols))?;
+    refuse_if!(
+        found != nnz,
+        invalid(name),
+        "it has room for {found} entries, expected the {nnz} that tarsiaSpGEMM_symbolic counted"
+    );
+    check_type(name, arrays.value_type, value_type)?;
+    c.require_arrays(name)?;
+    Ok(arrays)
+}
+
 impl Planned<Spgemm> {
     /// Sets the A and B that are in tiles.
     pub fn with_tiles(mut self, tiles: [Option<Arc<TileMatrix>>; 2]) -> Self {
@@ -261,18 +290,20 @@ impl Planned<Spgemm> {
         factors: &TileFactors,
     ) -> Result<(Box<dyn SpgemmExecutor>, Choice)> {
         let &Analysis { backend, cx, settings } = analysis;
+        let build = |choice: &Choice, inspection| {
+            backend.build_spgemm(cx, &self.problem, choice, inspection, factors)
+        };
         if settings.values_in_place {
             let choices = select::spgemm(&self.problem, in_place::rows(&mut self.candidates()))?;
             let choice = in_place::choice(choices)?;
-            return Ok((backend.build_spgemm(cx, &self.problem, &choice, None)?, choice));
+            return Ok((build(&choice, None)?, choice));
         }
         // This is the best choice without the patterns; no effort times the others.
         let mut choices = select::spgemm(&self.problem, &self.candidates())?;
         let mut choice = choices.swap_remove(0);
         if !matches!(factors, [None, None]) {
-            return Ok((backend.build_spgemm_of_tiles(cx, &self.problem, &choice, factors)?, choice));
+            return Ok((build(&choice, None)?, choice));
         }
-        let build = |choice: &Choice, inspection| backend.build_spgemm(cx, &self.problem, choice, inspection);
         let tile = choices.into_iter().find(|choice| choice.algorithm() == Algorithm::Tile);
         let machine = backend.machine();
         let amortized = analysis.amortized(&self.problem.a, self.problem.op_a);
@@ -341,7 +372,7 @@ impl Planned<Spgemm> {
     /// Returns the number of entries of C that the symbolic phase has counted; an error if it has not run.
     fn counted(&self) -> Result<i64> {
         let counted = self.executor.as_ref().and_then(|product| product.nnz_c);
-        counted.ok_or_else(|| Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"))
+        counted.ok_or_else(not_counted)
     }
 
     /// Checks the descriptor of C and computes C.
@@ -360,15 +391,8 @@ impl Planned<Spgemm> {
                 c.format().short()
             )));
         }
-        let (rows, cols, nnz_c) = c.shape();
-        check_shape("C", (rows, cols), self.shape_c())?;
-        refuse_if!(
-            nnz_c != nnz,
-            invalid("C"),
-            "it has room for {nnz_c} entries, expected the {nnz} that tarsiaSpGEMM_symbolic counted"
-        );
-        check_type("C", c.value_type(), self.problem.types.y)?;
-        c.require_arrays("C")?;
+        let (rows, cols) = self.shape_c();
+        check_result("C", c, (rows, cols, nnz), self.problem.types.y)?;
         // The memory of factors that may have been freed may now belong to C.
         let factors = [("A", &self.problem.a), ("B", &self.problem.b)];
         check_overlap(c, factors.into_iter().filter(|(_, factor)| !factor.temporary))?;

@@ -2,17 +2,16 @@
 
 use super::arguments::{self, PlanArguments};
 use super::{
-    check_apart, check_inner, check_scalars, check_shape, check_type, check_writable, into, Analysis, Built,
-    Operation, Planned, ProblemFields,
+    check_apart, check_inner, check_scalars, check_shape, check_type, check_writable, Analysis,
+    DenseExecutor, DenseOperation, Operation, Planned, ProblemFields,
 };
 use crate::algorithm::Algorithm;
-use crate::backend::{Backend, LayoutInfo};
+use crate::backend::Backend;
 use crate::error::{refuse_if, Error, Result};
 use crate::format::bcsr;
-use crate::matrix::DenseMatrix;
+use crate::matrix::{DenseMatrix, Lines};
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
-use crate::reorder::KeptOrder;
 use crate::select::{self, in_place, Choice, SpmmInspection};
 use crate::settings::Settings;
 use crate::types::{Address, DataType, Effort, OpKind, Order, Reorder, ScalarsAt};
@@ -46,7 +45,7 @@ pub trait SpmmBackend {
         problem: &SpmmProblem,
         choice: &Choice,
         inspection: Option<&SpmmInspection>,
-    ) -> Result<Box<dyn SpmmExecutor>>;
+    ) -> Result<Box<SpmmExecutor>>;
     /// Returns the bytes of workspace that [`Self::spmm_once`] needs for this problem with nHint columns;
     /// `None` if the backend cannot multiply it without analysis.
     fn spmm_once_bytes(&self, _problem: &SpmmProblem) -> Result<Option<usize>> {
@@ -66,69 +65,13 @@ pub trait SpmmBackend {
     }
     /// Returns the measured seconds of one execute at nHint columns, as
     /// [`SpmvBackend::time_spmv`](super::SpmvBackend::time_spmv) does.
-    fn time_spmm(&self, _cx: &Context, _problem: &SpmmProblem, _executor: &dyn SpmmExecutor) -> Result<f64> {
+    fn time_spmm(&self, _cx: &Context, _problem: &SpmmProblem, _executor: &SpmmExecutor) -> Result<f64> {
         Ok(0.0)
     }
 }
 
-/// A built SpMM, which executes do not change.
-pub trait SpmmExecutor: Send + Sync {
-    /// Returns the bytes of workspace that execute needs for `n` columns of C.
-    fn workspace_bytes(&self, n: usize) -> usize;
-    /// Computes D = alpha · op(A) · op(B) + beta · C for `scalars` alpha and beta and `matrices` B, C and D;
-    /// B is as the user gave it. D is C, or has C's order and shares no element with it; the latter requires
-    /// [`Self::reads_elsewhere`].
-    fn product(&self, cx: &Context, scalars: ScalarsAt, matrices: [&DenseMatrix; 3]) -> Result<()>;
-    /// Returns whether the executor can read the old values from C if the result D is another matrix.
-    fn reads_elsewhere(&self, _c: &DenseMatrix, _d: &DenseMatrix) -> bool {
-        false
-    }
-    /// Computes C = alpha · op(A) · op(B) + beta · C.
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
-        self.product(cx, (alpha, beta), [b, c, c])
-    }
-    /// Returns whether products read the user's value array.
-    fn reads_values(&self) -> bool {
-        self.layout().in_place
-    }
-    /// Returns whether new values leave the plan's arrays at their addresses, even if the plan was not asked
-    /// to prepare for value updates.
-    fn keeps_arrays(&self) -> bool {
-        self.layout().in_place
-    }
-    /// Takes new values for the same pattern, in the order of the user's array.
-    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
-    /// Returns a description of the layout.
-    fn layout(&self) -> LayoutInfo;
-    /// Returns whether products have the same bits from run to run.
-    fn is_deterministic(&self) -> bool {
-        true
-    }
-    /// Returns the named order of the rows of op(A); [`Reorder::Auto`] if rows with similar columns are
-    /// clustered.
-    fn reorder(&self) -> Reorder {
-        Reorder::None
-    }
-    /// Returns the order of the rows of op(A) that the host has computed, if decisions store it. Blocks.
-    fn row_order(&self, _cx: &Context) -> Result<Option<KeptOrder>> {
-        Ok(None)
-    }
-    /// Returns the columns of a block, for layouts of blocks.
-    fn block_width(&self) -> Option<usize> {
-        None
-    }
-    /// Returns more details for people; empty if [`LayoutInfo`] says everything.
-    fn details(&self) -> String {
-        String::new()
-    }
-}
+/// A built SpMM.
+pub type SpmmExecutor = dyn DenseExecutor<DenseMatrix>;
 
 /// SpMM as an [`Operation`], without state of its own.
 #[derive(Default)]
@@ -137,7 +80,7 @@ pub struct Spmm;
 impl Operation for Spmm {
     const KIND: OpKind = OpKind::Spmm;
     type Problem = SpmmProblem;
-    type Executor = Box<dyn SpmmExecutor>;
+    type Executor = Box<SpmmExecutor>;
 
     fn parts(problem: &mut SpmmProblem) -> ProblemFields<'_> {
         let SpmmProblem { op, a, types, value_updates, .. } = problem;
@@ -207,18 +150,6 @@ impl Operation for Spmm {
         }
     }
 
-    fn built(executor: &Self::Executor) -> Built {
-        Built { layout: executor.layout(), reorder: executor.reorder(), details: executor.details() }
-    }
-
-    fn reads_values(executor: &Self::Executor) -> [bool; 2] {
-        [executor.reads_values(), false]
-    }
-
-    fn keeps_arrays(executor: &Self::Executor) -> bool {
-        executor.keeps_arrays()
-    }
-
     fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()> {
         planned.renew_a(values, |executor| executor.update_values(cx, values))
     }
@@ -226,13 +157,28 @@ impl Operation for Spmm {
     fn workspace_bytes(problem: &SpmmProblem, executor: &Self::Executor, n: Option<i64>) -> usize {
         executor.workspace_bytes(n.unwrap_or(problem.n_hint).max(0) as usize)
     }
+}
 
-    fn is_deterministic(executor: &Self::Executor) -> bool {
-        executor.is_deterministic()
+impl DenseOperation for Spmm {
+    type Operand = DenseMatrix;
+    const FACTOR: &'static str = "B";
+    const RESULTS: [&'static str; 2] = ["C", "D"];
+    const OVERLAP: &'static str = "it shares elements with C and is not the same";
+
+    fn lines(operand: &DenseMatrix) -> Lines {
+        operand.lines()
     }
 
-    fn row_order(executor: &Self::Executor, cx: &Context) -> Result<Option<KeptOrder>> {
-        executor.row_order(cx)
+    fn columns(result: &DenseMatrix) -> usize {
+        result.cols as usize
+    }
+
+    fn check_operands(planned: &Planned<Self>, b: &DenseMatrix, c: &DenseMatrix, name: &str) -> Result<()> {
+        planned.check(b, c, name)
+    }
+
+    fn check_old(planned: &Planned<Self>, old: &DenseMatrix, c: &DenseMatrix) -> Result<()> {
+        planned.check_result("C", old, (c.rows, c.cols))
     }
 }
 
@@ -243,7 +189,7 @@ impl Planned<Spmm> {
         settings.deterministic || self.compute.is_pedantic()
     }
 
-    fn choose(&self, analysis: &Analysis<'_>) -> Result<(Box<dyn SpmmExecutor>, Choice)> {
+    fn choose(&self, analysis: &Analysis<'_>) -> Result<(Box<SpmmExecutor>, Choice)> {
         let (problem, settings) = (&self.problem, analysis.settings);
         let (backend, cx, machine) = (analysis.backend, analysis.cx, analysis.backend.machine());
         // Pattern statistics are of use only if several algorithms are possible, effort is not QUICK, and the
@@ -275,35 +221,6 @@ impl Planned<Spmm> {
         analysis.pick(&amortized, (choices, TIMED, m), build, |executor| {
             backend.time_spmm(cx, problem, &**executor)
         })
-    }
-
-    /// Checks the arguments and executes. `old` is a matrix with the old values, if they are not in C, with
-    /// the backend that copies them if need be. In that case error messages call `old` C and the result D.
-    pub fn execute(
-        &self,
-        cx: &Context,
-        (alpha, beta): ScalarsAt,
-        b: &DenseMatrix,
-        old: Option<(&dyn Backend, &DenseMatrix)>,
-        c: &DenseMatrix,
-    ) -> Result<()> {
-        let name = if old.is_some() { "D" } else { "C" };
-        self.check(b, c, name)?;
-        check_scalars(self.problem.types.compute, (alpha, beta), name, &c.lines())?;
-        if let Some((_, old)) = old {
-            self.check_result("C", old, (c.rows, c.cols))?;
-            if !old.lines().are(&c.lines()) && old.lines().overlaps(&c.lines()) {
-                return Err(Error::invalid(name, "it shares elements with C and is not the same"));
-            }
-        }
-        let executor = self.executor()?;
-        cx.workspace.require(executor.workspace_bytes(c.cols as usize))?;
-        let in_place = || executor.execute(cx, alpha, b, beta, c);
-        let Some((backend, old)) = old else { return in_place() };
-        let scaling = (self.problem.types.compute, beta);
-        let directly =
-            executor.reads_elsewhere(old, c).then_some(|| executor.product(cx, (alpha, beta), [b, old, c]));
-        into::execute(backend, cx, scaling, &old.lines(), &c.lines(), directly, in_place)
     }
 
     /// Checks the arguments of a product without analysis. Returns the bytes of workspace that it needs;

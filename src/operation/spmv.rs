@@ -2,17 +2,16 @@
 
 use super::arguments::{self, PlanArguments};
 use super::{
-    check_apart, check_scalars, check_type, check_writable, into, Analysis, Built, Operation, Planned,
-    ProblemFields,
+    check_apart, check_scalars, check_type, check_writable, Analysis, DenseExecutor, DenseOperation,
+    Operation, Planned, ProblemFields,
 };
-use crate::backend::{Backend, LayoutInfo};
-use crate::error::{refuse_if, Error, Result};
-use crate::matrix::DenseVector;
+use crate::backend::Backend;
+use crate::error::{refuse_if, Result};
+use crate::matrix::{DenseVector, Lines};
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
-use crate::reorder::KeptOrder;
 use crate::select::{self, in_place, Choice, SpmvInspection};
-use crate::types::{Address, DataType, Effort, OpKind, Reorder, ScalarsAt};
+use crate::types::{Address, DataType, Effort, OpKind, ScalarsAt};
 
 /// Maximum number of layouts that effort TUNED times.
 const TIMED: usize = 2;
@@ -34,7 +33,7 @@ pub trait SpmvBackend {
         problem: &SpmvProblem,
         choice: &Choice,
         inspection: Option<&SpmvInspection>,
-    ) -> Result<Box<dyn SpmvExecutor>>;
+    ) -> Result<Box<SpmvExecutor>>;
     /// Bytes of workspace that [`Self::spmv_once`] needs for this problem: [`Backend::once_workspace_bytes`] at most.
     fn spmv_once_bytes(&self, _problem: &SpmvProblem) -> usize {
         0
@@ -54,59 +53,13 @@ pub trait SpmvBackend {
     }
     /// Returns the measured seconds of one execute with dense operands that are not zero, for effort TUNED.
     /// The reference backend returns 0, since it has one implementation for all algorithms.
-    fn time_spmv(&self, _cx: &Context, _problem: &SpmvProblem, _executor: &dyn SpmvExecutor) -> Result<f64> {
+    fn time_spmv(&self, _cx: &Context, _problem: &SpmvProblem, _executor: &SpmvExecutor) -> Result<f64> {
         Ok(0.0)
     }
 }
 
-/// A built SpMV, which executes do not change.
-pub trait SpmvExecutor: Send + Sync {
-    /// Returns the bytes of workspace that execute needs.
-    fn workspace_bytes(&self) -> usize;
-    /// Computes z = alpha · op(A) · x + beta · y for `scalars` alpha and beta and `vectors` x, y and z. z is
-    /// y, or shares no memory with y; the latter requires [`Self::reads_elsewhere`].
-    fn product(&self, cx: &Context, scalars: ScalarsAt, vectors: [&DenseVector; 3]) -> Result<()>;
-    /// Returns whether the executor can read old values from another array than the result's.
-    fn reads_elsewhere(&self) -> bool {
-        false
-    }
-    /// Computes y = alpha · op(A) · x + beta · y.
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        x: &DenseVector,
-        beta: Address,
-        y: &DenseVector,
-    ) -> Result<()> {
-        self.product(cx, (alpha, beta), [x, y, y])
-    }
-    /// Returns whether products read the user's value array.
-    fn reads_values(&self) -> bool {
-        self.layout().in_place
-    }
-    /// Returns whether new values leave the plan's arrays at their addresses, even if the plan was not asked
-    /// to prepare for value updates.
-    fn keeps_arrays(&self) -> bool {
-        self.layout().in_place
-    }
-    /// Takes new values for the same pattern, in the order of the user's array.
-    fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
-    /// Returns a description of the layout.
-    fn layout(&self) -> LayoutInfo;
-    /// Returns the named order of the rows of op(A), or [`Reorder::None`].
-    fn reorder(&self) -> Reorder {
-        Reorder::None
-    }
-    /// Returns the order of the rows of op(A) that the host has computed, if decisions store it. Blocks.
-    fn row_order(&self, _cx: &Context) -> Result<Option<KeptOrder>> {
-        Ok(None)
-    }
-    /// Returns more details for people; empty if [`LayoutInfo`] says everything.
-    fn details(&self) -> String {
-        String::new()
-    }
-}
+/// A built SpMV.
+pub type SpmvExecutor = dyn DenseExecutor<DenseVector>;
 
 /// SpMV as an [`Operation`], without state of its own.
 #[derive(Default)]
@@ -115,7 +68,7 @@ pub struct Spmv;
 impl Operation for Spmv {
     const KIND: OpKind = OpKind::Spmv;
     type Problem = SpmvProblem;
-    type Executor = Box<dyn SpmvExecutor>;
+    type Executor = Box<SpmvExecutor>;
 
     fn parts(problem: &mut SpmvProblem) -> ProblemFields<'_> {
         let SpmvProblem { op, a, types, value_updates } = problem;
@@ -171,61 +124,39 @@ impl Operation for Spmv {
         select::admits_dense(&planned.problem.a, planned.problem.op, &planned.rows, choice)
     }
 
-    fn built(executor: &Self::Executor) -> Built {
-        Built { layout: executor.layout(), reorder: executor.reorder(), details: executor.details() }
-    }
-
-    fn reads_values(executor: &Self::Executor) -> [bool; 2] {
-        [executor.reads_values(), false]
-    }
-
-    fn keeps_arrays(executor: &Self::Executor) -> bool {
-        executor.keeps_arrays()
-    }
-
     fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()> {
         planned.renew_a(values, |executor| executor.update_values(cx, values))
     }
 
     fn workspace_bytes(_problem: &SpmvProblem, executor: &Self::Executor, _n: Option<i64>) -> usize {
-        executor.workspace_bytes()
+        executor.workspace_bytes(1)
+    }
+}
+
+impl DenseOperation for Spmv {
+    type Operand = DenseVector;
+    const FACTOR: &'static str = "x";
+    const RESULTS: [&'static str; 2] = ["y", "z"];
+    const OVERLAP: &'static str = "it shares memory with y and does not begin where y does";
+
+    fn lines(operand: &DenseVector) -> Lines {
+        operand.lines()
     }
 
-    fn row_order(executor: &Self::Executor, cx: &Context) -> Result<Option<KeptOrder>> {
-        executor.row_order(cx)
+    fn columns(_result: &DenseVector) -> usize {
+        1
+    }
+
+    fn check_operands(planned: &Planned<Self>, x: &DenseVector, y: &DenseVector, name: &str) -> Result<()> {
+        planned.check(x, y, name)
+    }
+
+    fn check_old(_planned: &Planned<Self>, old: &DenseVector, y: &DenseVector) -> Result<()> {
+        check_vector("y", old, y.len, y.value_type, "rows of op(A)")
     }
 }
 
 impl Planned<Spmv> {
-    /// Checks the arguments and executes. `old` is a vector with the old values, if they are not in y, with
-    /// the backend that copies them if need be. In that case error messages call `old` y and the result z.
-    pub fn execute(
-        &self,
-        cx: &Context,
-        (alpha, beta): ScalarsAt,
-        x: &DenseVector,
-        old: Option<(&dyn Backend, &DenseVector)>,
-        y: &DenseVector,
-    ) -> Result<()> {
-        let name = if old.is_some() { "z" } else { "y" };
-        self.check(x, y, name)?;
-        check_scalars(self.problem.types.compute, (alpha, beta), name, &y.lines())?;
-        if let Some((_, old)) = old {
-            check_vector("y", old, y.len, y.value_type, "rows of op(A)")?;
-            if old.values != y.values && old.lines().overlaps(&y.lines()) {
-                return Err(Error::invalid(name, "it shares memory with y and does not begin where y does"));
-            }
-        }
-        let executor = self.executor()?;
-        cx.workspace.require(executor.workspace_bytes())?;
-        let in_place = || executor.execute(cx, alpha, x, beta, y);
-        let Some((backend, old)) = old else { return in_place() };
-        let scaling = (self.problem.types.compute, beta);
-        let directly =
-            executor.reads_elsewhere().then_some(|| executor.product(cx, (alpha, beta), [x, old, y]));
-        into::execute(backend, cx, scaling, &old.lines(), &y.lines(), directly, in_place)
-    }
-
     /// Computes the product without analysis. Returns false if the backend cannot, and the caller has to
     /// analyze and execute.
     pub fn once(

@@ -117,8 +117,29 @@ impl Rates {
     }
 }
 
-const US: f64 = 1e-6;
-const PS: f64 = 1e-12;
+/// A layout of the table below, in the order of the fields of [`Layout`]: microseconds, bytes a second,
+/// picoseconds, sectors a second.
+const fn layout(
+    [start, long, wide, serial]: [f64; 4],
+    bandwidth: f64,
+    [entry, unit, wide_unit]: [f64; 3],
+    [far_sectors, near_sectors]: [f64; 2],
+) -> Layout {
+    const US: f64 = 1e-6;
+    const PS: f64 = 1e-12;
+    Layout {
+        start: start * US,
+        long: long * US,
+        wide: wide * US,
+        serial: serial * US,
+        bandwidth,
+        entry: entry * PS,
+        unit: unit * PS,
+        wide_unit: wide_unit * PS,
+        far_sectors,
+        near_sectors,
+    }
+}
 
 /// An H100 with 132 multiprocessors of 1,024 lanes, and 256 KiB of L1, of which x gets what the stream of the
 /// matrix leaves. Rates of x from L2 and L1 show on uniform, cop20k and rmat20 (x of 0.2 to 8 MB, each entry
@@ -129,72 +150,17 @@ pub const H100: Rates = Rates {
     near_bytes: 2.0e5,
     doubles: 0.0,
     // The mean error is 12 %, since there are two kernels, one of them for even rows.
-    csr: Layout {
-        start: 5.15 * US,
-        long: 2.02 * US,
-        wide: 2.2 * US,
-        serial: 0.0061 * US,
-        bandwidth: 2.53e12,
-        entry: 2.6 * PS,
-        unit: 8.25 * PS,
-        wide_unit: 0.0,
-        far_sectors: 1.21e11,
-        near_sectors: 1.58e11,
-    },
+    csr: layout([5.15, 2.02, 2.2, 0.0061], 2.53e12, [2.6, 8.25, 0.0], [1.21e11, 1.58e11]),
     // The mean error is 9 %. A step of 64 slots takes 27 ps, a slice 267, and 0.6 as much again where columns
     // are loaded from elsewhere (webbase). Sums of long rows are handed over while other warps work.
-    sell: Layout {
-        start: 5.33 * US,
-        long: 0.0,
-        wide: 1.22 * US,
-        serial: 0.00067 * US,
-        bandwidth: 3.09e12,
-        entry: 0.42 * PS,
-        unit: 267.0 * PS,
-        wide_unit: 170.0 * PS,
-        far_sectors: 1.43e11,
-        near_sectors: 2.30e11,
-    },
+    sell: layout([5.33, 0.0, 1.22, 0.00067], 3.09e12, [0.42, 267.0, 170.0], [1.43e11, 2.30e11]),
     // The mean error is 11 %. Its scan through shared memory costs the same for every entry.
-    stream: Layout {
-        start: 5.25 * US,
-        long: 2.12 * US,
-        wide: 0.33 * US,
-        serial: 0.0016 * US,
-        bandwidth: 2.18e12,
-        entry: 2.55 * PS,
-        unit: 0.0,
-        wide_unit: 3.9 * PS,
-        far_sectors: 1.08e11,
-        near_sectors: 1.47e11,
-    },
+    stream: layout([5.25, 2.12, 0.33, 0.0016], 2.18e12, [2.55, 0.0, 3.9], [1.08e11, 1.47e11]),
     // The mean error is 13 %. A warp takes eight medium rows, whatever their length, unless they are many
     // blocks: rows of some 250 entries hold the launch for 4 µs.
-    dasp: Layout {
-        start: 6.04 * US,
-        long: 0.0,
-        wide: 2.24 * US,
-        serial: 0.0144 * US,
-        bandwidth: 3.06e12,
-        entry: 2.16 * PS,
-        unit: 5.6 * PS,
-        wide_unit: 0.67 * PS,
-        far_sectors: 1.17e11,
-        near_sectors: 3.27e11,
-    },
+    dasp: layout([6.04, 0.0, 2.24, 0.0144], 3.06e12, [2.16, 5.6, 0.67], [1.17e11, 3.27e11]),
     // The mean error is 13 %. Instructions bound it: 18 ps a block, 433 a slab.
-    mask_block: Layout {
-        start: 4.87 * US,
-        long: 0.03 * US,
-        wide: 4.95 * US,
-        serial: 0.0107 * US,
-        bandwidth: 2.33e12,
-        entry: 17.9 * PS,
-        unit: 433.0 * PS,
-        wide_unit: 49.7 * PS,
-        far_sectors: 5.6e10,
-        near_sectors: 9.3e10,
-    },
+    mask_block: layout([4.87, 0.03, 4.95, 0.0107], 2.33e12, [17.9, 433.0, 49.7], [5.6e10, 9.3e10]),
 };
 
 /// Minimum predicted gain over `sell` for another layout to be preferred: less is within the errors of the

@@ -40,7 +40,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("reorder", &["backend", "capi", "context", "format", "operation", "plan", "select"]),
     ("select", &["backend", "capi", "context", "operation", "plan"]),
     ("backend", &["capi", "context", "plan"]),
-    // Backends may import the traits that operations need: SpmvBackend, SpmvExecutor and the like.
+    // Backends may import the traits that operations need: SpmvBackend, DenseExecutor and the like.
     ("backend", &["operation::Operation", "operation::Planned", "operation::Report", "operation::Task"]),
     ("operation", &["capi", "context", "plan"]),
     ("backend/host", &["backend::cuda", "backend::reference"]),

@@ -4,12 +4,15 @@
 //! other signatures than those written here.
 
 use std::ffi::{c_int, c_void};
-use std::ptr::null_mut;
 
 /// Saved argument registers and stack of an intercepted call. All arguments of the functions of this module
 /// are integers and pointers.
 #[derive(Clone, Copy)]
-pub struct Frame(*const u64);
+pub struct Frame {
+    saved: *const u64,
+    /// Number of arguments; further ones read as 0.
+    count: usize,
+}
 
 impl Frame {
     /// Creates the frame of a call.
@@ -18,11 +21,14 @@ impl Frame {
     /// `saved` is `entry::route`'s save area, unchanged until the call is forwarded or answered; the program
     /// has passed as many arguments as are asked for.
     pub unsafe fn new(saved: *const u64) -> Self {
-        Frame(saved)
+        Frame { saved, count: usize::MAX }
     }
 
     /// Returns argument number `at`, counted from 0, from its register or its word of the stack.
     fn word(self, at: usize) -> u64 {
+        if at >= self.count {
+            return 0;
+        }
         // `entry::route` saves six registers, the low 64 bits of xmm0-7, and the frame pointer; then come
         // the return address and the arguments on the stack.
         #[cfg(target_arch = "x86_64")]
@@ -32,7 +38,7 @@ impl Frame {
         #[cfg(target_arch = "aarch64")]
         let place = if at < 8 { 2 + at } else { 18 + at - 8 };
         // SAFETY: the promise of `new`.
-        unsafe { self.0.add(place).read() }
+        unsafe { self.saved.add(place).read() }
     }
 
     fn pointer<T>(self, at: usize) -> *mut T {
@@ -48,193 +54,115 @@ impl Frame {
 /// Address of a handle or descriptor of cuSPARSE, whose memory is never read here.
 pub type Object = *const c_void;
 
-/// Arguments of `cusparseSpMV` or `cusparseSpMV_bufferSize`. `last` is the buffer of the former, and the
-/// address of the size for the latter.
-#[derive(Clone, Copy, Debug)]
-pub struct SpmvArguments {
-    pub handle: Object,
-    pub op: c_int,
-    pub alpha: *const c_void,
-    pub a: Object,
-    pub x: Object,
-    pub beta: *const c_void,
-    pub y: Object,
-    pub compute: c_int,
-    pub algorithm: c_int,
-    pub last: *mut c_void,
+/// Type of an argument: an integer or a pointer.
+trait Argument {
+    /// Reads argument number `at`.
+    fn read(frame: Frame, at: usize) -> Self;
 }
 
-impl From<Frame> for SpmvArguments {
-    fn from(frame: Frame) -> Self {
-        SpmvArguments {
-            handle: frame.pointer(0),
-            op: frame.int(1),
-            alpha: frame.pointer(2),
-            a: frame.pointer(3),
-            x: frame.pointer(4),
-            beta: frame.pointer(5),
-            y: frame.pointer(6),
-            compute: frame.int(7),
-            algorithm: frame.int(8),
-            last: frame.pointer(9),
+impl Argument for c_int {
+    fn read(frame: Frame, at: usize) -> Self {
+        frame.int(at)
+    }
+}
+
+impl<T> Argument for *const T {
+    fn read(frame: Frame, at: usize) -> Self {
+        frame.pointer(at)
+    }
+}
+
+impl<T> Argument for *mut T {
+    fn read(frame: Frame, at: usize) -> Self {
+        frame.pointer(at)
+    }
+}
+
+/// Defines the arguments of functions, in the order of their signatures, and the call of the real function.
+macro_rules! arguments {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty,)* })*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name { $(pub $field: $type,)* }
+
+        impl From<Frame> for $name {
+            fn from(frame: Frame) -> Self {
+                let mut numbers = 0..;
+                let mut next = || numbers.next().unwrap_or(0);
+                $name { $($field: Argument::read(frame, next()),)* }
+            }
         }
-    }
-}
 
-impl SpmvArguments {
-    /// Calls the real `cusparseSpMV_bufferSize` or `cusparseSpMV_preprocess` with these arguments.
-    ///
-    /// # Safety
-    /// `address` is that of the function, and the arguments are those of a call to it.
-    pub unsafe fn call(&self, address: *const c_void) -> c_int {
-        type Real = extern "C" fn(
-            Object,
-            c_int,
-            *const c_void,
-            Object,
-            Object,
-            *const c_void,
-            Object,
-            c_int,
-            c_int,
-            *mut c_void,
-        ) -> c_int;
-        // SAFETY: the caller's promise.
-        let real: Real = unsafe { std::mem::transmute(address) };
-        let SpmvArguments { handle, op, alpha, a, x, beta, y, compute, algorithm, last } = *self;
-        real(handle, op, alpha, a, x, beta, y, compute, algorithm, last)
-    }
-}
-
-/// Arguments of `cusparseSpMM` or `cusparseSpMM_bufferSize`. `last` is the buffer of the former, and the
-/// address of the size for the latter.
-#[derive(Clone, Copy, Debug)]
-pub struct SpmmArguments {
-    pub handle: Object,
-    pub op_a: c_int,
-    pub op_b: c_int,
-    pub alpha: *const c_void,
-    pub a: Object,
-    pub b: Object,
-    pub beta: *const c_void,
-    pub c: Object,
-    pub compute: c_int,
-    pub algorithm: c_int,
-    pub last: *mut c_void,
-}
-
-impl From<Frame> for SpmmArguments {
-    fn from(frame: Frame) -> Self {
-        SpmmArguments {
-            handle: frame.pointer(0),
-            op_a: frame.int(1),
-            op_b: frame.int(2),
-            alpha: frame.pointer(3),
-            a: frame.pointer(4),
-            b: frame.pointer(5),
-            beta: frame.pointer(6),
-            c: frame.pointer(7),
-            compute: frame.int(8),
-            algorithm: frame.int(9),
-            last: frame.pointer(10),
+        impl $name {
+            /// Calls the real function with these arguments.
+            ///
+            /// # Safety
+            /// `address` is that of a function with this signature, and the arguments are those of a call to it.
+            pub unsafe fn call(&self, address: *const c_void) -> c_int {
+                // SAFETY: the caller's promise.
+                let real: extern "C" fn($($type),*) -> c_int = unsafe { std::mem::transmute(address) };
+                real($(self.$field),*)
+            }
         }
-    }
+    )* };
 }
 
-impl SpmmArguments {
-    /// Calls the real `cusparseSpMM_bufferSize` or `cusparseSpMM_preprocess` with these arguments.
-    ///
-    /// # Safety
-    /// `address` is that of the function, and the arguments are those of a call to it.
-    pub unsafe fn call(&self, address: *const c_void) -> c_int {
-        type Real = extern "C" fn(
-            Object,
-            c_int,
-            c_int,
-            *const c_void,
-            Object,
-            Object,
-            *const c_void,
-            Object,
-            c_int,
-            c_int,
-            *mut c_void,
-        ) -> c_int;
-        // SAFETY: the caller's promise.
-        let real: Real = unsafe { std::mem::transmute(address) };
-        let SpmmArguments { handle, op_a, op_b, alpha, a, b, beta, c, compute, algorithm, last } = *self;
-        real(handle, op_a, op_b, alpha, a, b, beta, c, compute, algorithm, last)
+arguments! {
+    /// Arguments of `cusparseSpMV` or `cusparseSpMV_bufferSize`. `last` is the buffer of the former, and the
+    /// address of the size for the latter.
+    SpmvArguments {
+        handle: Object,
+        op: c_int,
+        alpha: *const c_void,
+        a: Object,
+        x: Object,
+        beta: *const c_void,
+        y: Object,
+        compute: c_int,
+        algorithm: c_int,
+        last: *mut c_void,
     }
-}
 
-/// Arguments of the steps of `cusparseSpGEMM`. `size` and `buffer` are those of `_workEstimation` and
-/// `_compute`, and the third size and buffer of `_estimateMemory`; `_copy` has neither, and they must not be
-/// used.
-#[derive(Clone, Copy, Debug)]
-pub struct SpgemmArguments {
-    pub handle: Object,
-    pub op_a: c_int,
-    pub op_b: c_int,
-    pub alpha: *const c_void,
-    pub a: Object,
-    pub b: Object,
-    pub beta: *const c_void,
-    pub c: Object,
-    pub compute: c_int,
-    pub algorithm: c_int,
-    pub descriptor: Object,
-    pub size: *mut usize,
-    pub buffer: *mut c_void,
+    /// Arguments of `cusparseSpMM` or `cusparseSpMM_bufferSize`. `last` is the buffer of the former, and the
+    /// address of the size for the latter.
+    SpmmArguments {
+        handle: Object,
+        op_a: c_int,
+        op_b: c_int,
+        alpha: *const c_void,
+        a: Object,
+        b: Object,
+        beta: *const c_void,
+        c: Object,
+        compute: c_int,
+        algorithm: c_int,
+        last: *mut c_void,
+    }
+
+    /// Arguments of the steps of `cusparseSpGEMM`. `size` and `buffer` are those of `_workEstimation` and
+    /// `_compute`, and the third size and buffer of `_estimateMemory`, whose float argument is in a register
+    /// of its own and is not counted; `_copy` has neither, and they must not be used.
+    SpgemmArguments {
+        handle: Object,
+        op_a: c_int,
+        op_b: c_int,
+        alpha: *const c_void,
+        a: Object,
+        b: Object,
+        beta: *const c_void,
+        c: Object,
+        compute: c_int,
+        algorithm: c_int,
+        descriptor: Object,
+        size: *mut usize,
+        buffer: *mut c_void,
+    }
 }
 
 impl SpgemmArguments {
     /// Reads the arguments of a step; `has_buffer` tells whether it has a size and a buffer.
     pub fn new(frame: Frame, has_buffer: bool) -> Self {
-        // The float argument of `_estimateMemory` is in a register of its own and is not counted.
-        let last = has_buffer.then(|| (frame.pointer(11), frame.pointer(12)));
-        let (size, buffer) = last.unwrap_or((null_mut(), null_mut()));
-        SpgemmArguments {
-            handle: frame.pointer(0),
-            op_a: frame.int(1),
-            op_b: frame.int(2),
-            alpha: frame.pointer(3),
-            a: frame.pointer(4),
-            b: frame.pointer(5),
-            beta: frame.pointer(6),
-            c: frame.pointer(7),
-            compute: frame.int(8),
-            algorithm: frame.int(9),
-            descriptor: frame.pointer(10),
-            size,
-            buffer,
-        }
-    }
-
-    /// Calls the real `cusparseSpGEMM_workEstimation` with these arguments.
-    ///
-    /// # Safety
-    /// `address` is that of this function, and the arguments are those of a call to a step; `size` is valid.
-    pub unsafe fn call(&self, address: *const c_void) -> c_int {
-        type Real = extern "C" fn(
-            Object,
-            c_int,
-            c_int,
-            *const c_void,
-            Object,
-            Object,
-            *const c_void,
-            Object,
-            c_int,
-            c_int,
-            Object,
-            *mut usize,
-            *mut c_void,
-        ) -> c_int;
-        // SAFETY: the caller's promise.
-        let real: Real = unsafe { std::mem::transmute(address) };
-        let SpgemmArguments { handle, op_a, op_b, alpha, a, b, beta, c, compute, algorithm, .. } = *self;
-        let SpgemmArguments { descriptor, size, buffer, .. } = *self;
-        real(handle, op_a, op_b, alpha, a, b, beta, c, compute, algorithm, descriptor, size, buffer)
+        Frame { count: if has_buffer { 13 } else { 11 }, ..frame }.into()
     }
 }
 
@@ -256,7 +184,7 @@ impl Frame {
 
 /// Returns the number of type int that is argument number `at`, under the condition of [`object`].
 pub fn number(frame: Frame, at: usize) -> c_int {
-    frame.int(at)
+    Argument::read(frame, at)
 }
 
 /// Reads what a function has written to an address.

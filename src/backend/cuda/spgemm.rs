@@ -76,7 +76,7 @@ use crate::error::{Error, Result};
 use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::SparseMatrix;
 use crate::memory::Context;
-use crate::operation::SpgemmBackend;
+use crate::operation::{not_counted, SpgemmBackend};
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::dense::Wanted;
 use crate::select::spgemm::rows::{count_part, is_short, part, slices};
@@ -104,27 +104,18 @@ impl SpgemmBackend for Cuda {
         problem: &SpgemmProblem,
         choice: &Choice,
         inspection: Option<SpgemmInspection>,
+        tiles: &TileFactors,
     ) -> Result<Box<dyn SpgemmExecutor>> {
         let cx = &self.device.call(cx)?;
         if inspection.is_none() {
             self.require_on_device(&problem.a, "A")?;
             self.require_on_device(&problem.b, "B")?;
         }
+        if tiles.iter().any(Option::is_some) {
+            return Ok(Box::new(tile::CudaTile::of_tiles(cx, problem, choice, tiles)?));
+        }
         let factors = inspection.and_then(|inspection| inspection.backend_state.downcast().ok());
         build(cx, problem, choice, factors.map(|factors| *factors))
-    }
-
-    fn build_spgemm_of_tiles(
-        &self,
-        cx: &Context,
-        problem: &SpgemmProblem,
-        choice: &Choice,
-        factors: &TileFactors,
-    ) -> Result<Box<dyn SpgemmExecutor>> {
-        let cx = &self.device.call(cx)?;
-        self.require_on_device(&problem.a, "A")?;
-        self.require_on_device(&problem.b, "B")?;
-        Ok(Box::new(tile::CudaTile::of_tiles(cx, problem, choice, factors)?))
     }
 
     fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
@@ -616,11 +607,6 @@ impl CudaSpgemm {
         }
         Ok(())
     }
-}
-
-/// Returns the error for a numeric phase before the symbolic one.
-fn not_counted() -> Error {
-    Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first")
 }
 
 /// Returns the bytes of `count` elements of `size` bytes; an error if the number overflows.

@@ -39,7 +39,7 @@ use super::scalars::{scalars, Scalar};
 use super::{result_name, timing, types_name, Cuda};
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::layouts::kernel_structs;
-use crate::backend::SpmmExecutor;
+use crate::backend::{DenseExecutor, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
@@ -107,13 +107,13 @@ impl SpmmBackend for Cuda {
         problem: &SpmmProblem,
         choice: &Choice,
         inspection: Option<&SpmmInspection>,
-    ) -> Result<Box<dyn SpmmExecutor>> {
+    ) -> Result<Box<SpmmExecutor>> {
         let cx = &self.device.call(cx)?;
         self.require_on_device(&problem.a, "A")?;
         build(cx, problem, choice, inspection)
     }
 
-    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
+    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &SpmmExecutor) -> Result<f64> {
         let cx = &self.device.call(cx)?;
         timing::spmm(cx, problem, executor)
     }
@@ -153,7 +153,7 @@ pub(super) fn build(
     problem: &SpmmProblem,
     choice: &Choice,
     inspection: Option<&SpmmInspection>,
-) -> Result<Box<dyn SpmmExecutor>> {
+) -> Result<Box<SpmmExecutor>> {
     let fresh = SharedResults::new(cx.device);
     let shared = inspection.and_then(|inspection| inspection.backend_state.downcast_ref()).unwrap_or(&fresh);
     let analysis = Analysis { cx, problem, shared };
@@ -424,7 +424,7 @@ impl RowKernels {
     }
 }
 
-impl SpmmExecutor for RowSpmm {
+impl DenseExecutor<DenseMatrix> for RowSpmm {
     methods_of_ordered_rows!();
 
     fn workspace_bytes(&self, n: usize) -> usize {

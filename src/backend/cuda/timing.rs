@@ -200,7 +200,7 @@ fn context(stream: Address, allocator: Arc<Allocator>) -> Context {
 const RUNS: usize = 5;
 
 /// Measures the seconds that one SpMV takes.
-pub(super) fn spmv(cx: &DeviceCall<'_>, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
+pub(super) fn spmv(cx: &DeviceCall<'_>, problem: &SpmvProblem, executor: &SpmvExecutor) -> Result<f64> {
     let (rows, cols, _) = problem.a.shape();
     let (rows, cols) = problem.op.shape(rows, cols);
     let x = operand(cx, problem.types.x, cols)?;
@@ -213,11 +213,11 @@ pub(super) fn spmv(cx: &DeviceCall<'_>, problem: &SpmvProblem, executor: &dyn Sp
     };
     let (x, y) = (vector(&x, cols, problem.types.x), vector(&y, rows, problem.types.y));
     let scalars = Scalars::new(problem.types.compute);
-    median(cx, executor.workspace_bytes(), |cx| executor.execute(cx, scalars.one(), &x, scalars.zero(), &y))
+    median(cx, executor.workspace_bytes(1), |cx| executor.execute(cx, scalars.one(), &x, scalars.zero(), &y))
 }
 
 /// Measures the seconds that one SpMM with nHint columns takes.
-pub(super) fn spmm(cx: &DeviceCall<'_>, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
+pub(super) fn spmm(cx: &DeviceCall<'_>, problem: &SpmmProblem, executor: &SpmmExecutor) -> Result<f64> {
     let (rows, cols, _) = problem.a.shape();
     let (m, k) = problem.op.shape(rows, cols);
     let n = problem.n_hint.max(1);

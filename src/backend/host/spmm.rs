@@ -17,7 +17,7 @@ use super::scalars::Scalars;
 use super::schedule::{self, Grain};
 use super::slices::Slices;
 use super::{timing, Host};
-use crate::backend::{LayoutInfo, SpmmExecutor};
+use crate::backend::{DenseExecutor, LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::format::{MaskedWindow, Window};
 use crate::matrix::DenseMatrix;
@@ -38,17 +38,17 @@ impl SpmmBackend for Host {
         problem: &SpmmProblem,
         choice: &Choice,
         _inspection: Option<&SpmmInspection>,
-    ) -> Result<Box<dyn SpmmExecutor>> {
+    ) -> Result<Box<SpmmExecutor>> {
         build(cx, problem, choice)
     }
 
-    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
+    fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &SpmmExecutor) -> Result<f64> {
         timing::spmm(cx, problem, executor)
     }
 }
 
 /// Builds the executor for the problem's types.
-pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Box<dyn SpmmExecutor>> {
+pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Box<SpmmExecutor>> {
     /// Visitor for algorithms that support all values: the context, the problem, its op(A), and the choice.
     struct Build<'a>(&'a Context, &'a SpmmProblem, OpA, &'a Choice);
     /// Visitor for algorithms that support real values.
@@ -56,7 +56,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
     /// Visitor for algorithms that support fp64 and fp32 alone.
     struct BuildFloat<'a>(Build<'a>);
     impl ComboVisitor for Build<'_> {
-        type Output = Box<dyn SpmmExecutor>;
+        type Output = Box<SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(cx, problem, a, choice) = self;
             match &choice.method {
@@ -69,7 +69,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
         }
     }
     impl ComboVisitor for BuildReal<'_> {
-        type Output = Box<dyn SpmmExecutor>;
+        type Output = Box<SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(cx, problem, a, choice) = self.0;
             Ok(match &choice.method {
@@ -93,7 +93,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
         }
     }
     impl ComboVisitor for BuildFloat<'_> {
-        type Output = Box<dyn SpmmExecutor>;
+        type Output = Box<SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(cx, problem, a, _) = self.0;
             Ok(Spmm::<C, _>::boxed(problem, a, swift::arrange::<C::A>(cx, &a)?))
@@ -156,7 +156,7 @@ impl<C: Combo, L: SpmmProduct<C> + 'static> Spmm<C, L> {
         Spmm { a, op_b: problem.op_b, b_by_rows, layout, combo: PhantomData }
     }
 
-    fn boxed(problem: &SpmmProblem, a: OpA, layout: L) -> Box<dyn SpmmExecutor> {
+    fn boxed(problem: &SpmmProblem, a: OpA, layout: L) -> Box<SpmmExecutor> {
         Box::new(Self::new(problem, a, layout))
     }
 
@@ -177,7 +177,7 @@ impl<C: Combo, L: SpmmProduct<C> + 'static> Spmm<C, L> {
     }
 }
 
-impl<C: Combo, L: SpmmProduct<C> + 'static> SpmmExecutor for Spmm<C, L> {
+impl<C: Combo, L: SpmmProduct<C> + 'static> DenseExecutor<DenseMatrix> for Spmm<C, L> {
     fn workspace_bytes(&self, n: usize) -> usize {
         let numbers = self.layout.sums(n).saturating_add(self.layout.panel(self.b_by_rows, n));
         numbers.saturating_mul(size_of::<C::Acc>())

@@ -19,7 +19,7 @@ use super::scalars::Scalars;
 use super::schedule::{self, Grain, Work};
 use super::slices::Slices;
 use super::{timing, Host};
-use crate::backend::{LayoutInfo, SpmvExecutor};
+use crate::backend::{DenseExecutor, LayoutInfo, SpmvExecutor};
 use crate::error::Result;
 use crate::matrix::DenseVector;
 use crate::memory::{self, Context};
@@ -37,20 +37,20 @@ impl SpmvBackend for Host {
         problem: &SpmvProblem,
         choice: &Choice,
         _inspection: Option<&SpmvInspection>,
-    ) -> Result<Box<dyn SpmvExecutor>> {
+    ) -> Result<Box<SpmvExecutor>> {
         build(cx, problem, choice)
     }
 
-    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
+    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &SpmvExecutor) -> Result<f64> {
         timing::spmv(cx, problem, executor)
     }
 }
 
 /// Builds the executor for the problem's types.
-pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Box<dyn SpmvExecutor>> {
+pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Result<Box<SpmvExecutor>> {
     struct Build<'a>(&'a Context, &'a SpmvProblem, &'a Choice);
     impl ComboVisitor for Build<'_> {
-        type Output = Box<dyn SpmvExecutor>;
+        type Output = Box<SpmvExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(cx, problem, choice) = self;
             let a = OpA { a: problem.a, op: problem.op, keep: problem.value_updates };
@@ -168,7 +168,7 @@ impl<C: Combo, L: SpmvProduct<C> + 'static> Spmv<C, L> {
         Spmv { a, layout, combo: PhantomData }
     }
 
-    fn boxed(a: OpA, layout: L) -> Box<dyn SpmvExecutor> {
+    fn boxed(a: OpA, layout: L) -> Box<SpmvExecutor> {
         Box::new(Self::new(a, layout))
     }
 
@@ -187,8 +187,8 @@ impl<C: Combo, L: SpmvProduct<C> + 'static> Spmv<C, L> {
     }
 }
 
-impl<C: Combo, L: SpmvProduct<C> + 'static> SpmvExecutor for Spmv<C, L> {
-    fn workspace_bytes(&self) -> usize {
+impl<C: Combo, L: SpmvProduct<C> + 'static> DenseExecutor<DenseVector> for Spmv<C, L> {
+    fn workspace_bytes(&self, _n: usize) -> usize {
         self.layout.sums() * size_of::<C::Acc>()
     }
 
@@ -196,7 +196,7 @@ impl<C: Combo, L: SpmvProduct<C> + 'static> SpmvExecutor for Spmv<C, L> {
         self.run(cx, schedule::is_parallel(self.layout.size().0), scalars, vectors)
     }
 
-    fn reads_elsewhere(&self) -> bool {
+    fn reads_elsewhere(&self, _: &DenseVector, _: &DenseVector) -> bool {
         true
     }
 

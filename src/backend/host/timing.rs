@@ -17,10 +17,10 @@ use crate::types::{Address, ComputeType, DataType, Order};
 const RUNS: usize = 5;
 
 /// Returns the seconds of one SpMV.
-pub(crate) fn spmv(cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
+pub(crate) fn spmv(cx: &Context, problem: &SpmvProblem, executor: &SpmvExecutor) -> Result<f64> {
     let (rows, cols, _) = problem.a.shape_of(problem.op);
     let (x, y) = (Operand::new(cx, problem.types.x, cols)?, Operand::new(cx, problem.types.y, rows)?);
-    with_workspace(cx, executor.workspace_bytes(), |cx| {
+    with_workspace(cx, executor.workspace_bytes(1), |cx| {
         let [one, zero] = &scalars(problem.types.compute);
         let (one, zero) = (Address::new(one.as_ptr()), Address::new(zero.as_ptr()));
         median(|| executor.execute(cx, one, &x.vector(), zero, &y.vector()))
@@ -28,7 +28,7 @@ pub(crate) fn spmv(cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecu
 }
 
 /// Returns the seconds of one SpMM at nHint columns, or with one column if nHint is 0.
-pub(crate) fn spmm(cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
+pub(crate) fn spmm(cx: &Context, problem: &SpmmProblem, executor: &SpmmExecutor) -> Result<f64> {
     let (m, k, _) = problem.a.shape_of(problem.op);
     let n = problem.n_hint.max(1);
     // A transposition is its own inverse on shapes, so this is the shape of B.

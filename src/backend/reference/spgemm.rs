@@ -26,15 +26,6 @@ impl SpgemmBackend for Reference {
         problem: &SpgemmProblem,
         _choice: &Choice,
         _inspection: Option<SpgemmInspection>,
-    ) -> Result<Box<dyn SpgemmExecutor>> {
-        Ok(Box::new(Spgemm::build(cx, problem, [None, None])?))
-    }
-
-    fn build_spgemm_of_tiles(
-        &self,
-        cx: &Context,
-        problem: &SpgemmProblem,
-        _choice: &Choice,
         factors: &TileFactors,
     ) -> Result<Box<dyn SpgemmExecutor>> {
         let [a, b] = factors;

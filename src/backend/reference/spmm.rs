@@ -4,7 +4,7 @@ use super::arrays::{sums, sums_bytes, Place, Values};
 use super::entries::Factor;
 use super::number::{combine, is_complex, scalar, stored, Number};
 use super::{triplets, Reference};
-use crate::backend::{LayoutInfo, SpmmExecutor};
+use crate::backend::{DenseExecutor, LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
@@ -21,7 +21,7 @@ impl SpmmBackend for Reference {
         problem: &SpmmProblem,
         _choice: &Choice,
         _inspection: Option<&SpmmInspection>,
-    ) -> Result<Box<dyn SpmmExecutor>> {
+    ) -> Result<Box<SpmmExecutor>> {
         let a = Factor::read(cx, &problem.a, problem.op, "A")?;
         Ok(Box::new(Spmm { a, op_b: problem.op_b, compute: problem.types.compute }))
     }
@@ -67,7 +67,7 @@ impl Spmm {
     }
 }
 
-impl SpmmExecutor for Spmm {
+impl DenseExecutor<DenseMatrix> for Spmm {
     fn workspace_bytes(&self, _n: usize) -> usize {
         let (m, k) = self.a.shape();
         sums_bytes(m.saturating_add(k), self.compute)

@@ -4,7 +4,7 @@ use super::arrays::{sums, sums_bytes, Values};
 use super::entries::Factor;
 use super::number::{combine, is_complex, scalar, Number};
 use super::{triplets, Reference};
-use crate::backend::{LayoutInfo, SpmvExecutor};
+use crate::backend::{DenseExecutor, LayoutInfo, SpmvExecutor};
 use crate::error::Result;
 use crate::matrix::DenseVector;
 use crate::memory::Context;
@@ -21,7 +21,7 @@ impl SpmvBackend for Reference {
         problem: &SpmvProblem,
         _choice: &Choice,
         _inspection: Option<&SpmvInspection>,
-    ) -> Result<Box<dyn SpmvExecutor>> {
+    ) -> Result<Box<SpmvExecutor>> {
         Ok(Box::new(Spmv::build(cx, problem)?))
     }
 }
@@ -63,8 +63,8 @@ impl Spmv {
     }
 }
 
-impl SpmvExecutor for Spmv {
-    fn workspace_bytes(&self) -> usize {
+impl DenseExecutor<DenseVector> for Spmv {
+    fn workspace_bytes(&self, _n: usize) -> usize {
         sums_bytes(self.a.shape().0, self.compute)
     }
 

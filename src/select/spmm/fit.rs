@@ -216,8 +216,8 @@ fn fit() {
                 let own: Vec<_> = cases.iter().filter(is_of).collect();
                 let Kernel { start, serial, memory, fetch, near, work, unit } = all[at];
                 println!(
-                    "            Kernel {{ start: {start:.3e}, serial: {serial:.3e}, memory: {memory:.3e}, fetch: \
-                     {fetch:.3e}, near: {near:.3e}, work: {work:.3e}, unit: {unit:.3e} }}, // {:.3} over {}",
+                    "            kernel([{start:.3e}, {serial:.3e}, {memory:.2e}, {fetch:.2e}, {near:.2e}, {work:.3e}, \
+                     {unit:.3e}]), // {:.3} over {}",
                     if own.is_empty() { f64::INFINITY } else { error(&all[at], &own) },
                     own.len()
                 );

@@ -9,8 +9,9 @@ use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::layouts::{kernel_structs, same_layout};
 use crate::backend::cuda::memory::{self, filled_members, optional, DeviceBuffer, Fill, Readback};
 use crate::backend::cuda::operand::{RowStats, Rows};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::Context;
+use crate::operation::too_many_products;
 use crate::select::grids;
 use crate::select::spgemm::bins::stride;
 pub use crate::select::spgemm::bins::{Bins, GROUP_CUT, GROUP_SPAN};
@@ -290,9 +291,7 @@ impl ProductRowStats {
         let products = u128::from(found[word::PRODUCTS]) + (u128::from(found[word::PRODUCTS + 1]) << 32);
         // The numbers of products of rows are capped at 2^63 − 1.
         let products = i64::try_from(products).ok().filter(|&count| count < i64::MAX);
-        let Some(products) = products else {
-            return Err(Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications"));
-        };
+        let products = products.ok_or_else(too_many_products)?;
         statistics.alone_work = alone_work(products);
         statistics.mark_filled();
         // Memory that no pending work uses is ready for the next allocation.

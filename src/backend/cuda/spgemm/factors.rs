@@ -10,6 +10,7 @@ use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::format::tile::SIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::operation::too_many_products;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::{Counts, Lengths};
 use crate::select::{grids, Choice, Source, SpgemmInspection};
@@ -35,8 +36,7 @@ pub fn left_and_right<T>(transposed: bool, a: T, b: T) -> (T, T) {
 
 /// Returns the number of multiplications, given the low and high halves of their sum.
 pub fn number_of_products(halves: &[u64]) -> Result<i64> {
-    i64::try_from(u128::from(halves[0]) + (u128::from(halves[1]) << 32))
-        .map_err(|_| Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications"))
+    i64::try_from(u128::from(halves[0]) + (u128::from(halves[1]) << 32)).map_err(|_| too_many_products())
 }
 
 /// Both factors, A and B.

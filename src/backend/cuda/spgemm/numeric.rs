@@ -4,12 +4,13 @@
 use super::columns::{allowance, ByParts, Origin, Transposition};
 use super::rows::{self, Output};
 use super::wide::Wide;
-use super::{bytes, not_counted, target, Counted, CudaSpgemm, Job, Kept};
+use super::{bytes, target, Counted, CudaSpgemm, Job, Kept};
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::{optional, DeviceBuffer};
 use crate::backend::cuda::scalars::Scalar;
 use crate::error::Result;
 use crate::matrix::Compressed;
+use crate::operation::not_counted;
 use crate::select::spgemm::columns::{Staging, Way};
 use crate::types::Address;
 

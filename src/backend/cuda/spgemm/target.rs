@@ -9,7 +9,8 @@ use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{launch_overlapping, Overlap};
 use crate::error::{Error, Result, Status};
-use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::matrix::{Compressed, SparseMatrix};
+use crate::operation::check_result;
 use crate::problem::SpgemmProblem;
 use crate::types::{Address, IndexType};
 
@@ -76,27 +77,8 @@ pub fn check(
     c: &SparseMatrix,
     (rows, cols, nnz): (i64, i64, i64),
 ) -> Result<Compressed> {
-    let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = c.arrays else {
-        return Err(Error::unsupported(format!("C: SpGEMM does not write format {}", c.format().short())));
-    };
     let (rows, cols) = if transposed { (cols, rows) } else { (rows, cols) };
-    if c.shape() != (rows, cols, nnz) {
-        let (found_rows, found_cols, found) = c.shape();
-        return Err(Error::invalid(
-            "C",
-            format!(
-                "it is {found_rows} × {found_cols} with {found} entries, expected {rows} × {cols} with {nnz}"
-            ),
-        ));
-    }
-    if m.value_type != problem.types.y {
-        let (found, expected) = (m.value_type.short(), problem.types.y.short());
-        return Err(Error::invalid(
-            "C",
-            format!("its values are {found}, the plan was created for {expected}"),
-        ));
-    }
-    c.require_arrays("C")?;
+    let m = check_result("C", c, (rows, cols, nnz), problem.types.y)?;
     device.require_reachable("C", "offsets", m.offsets)?;
     if m.nnz > 0 {
         device.require_reachable("C", "indices", m.indices)?;

@@ -304,7 +304,7 @@ where
 {
     let cx = on_host();
     let problem = problem::<C>(ops, a.matrix(), b.matrix(), false);
-    let mut executor = Host.build_spgemm(&cx, &problem, &choose(&problem), None).unwrap();
+    let mut executor = Host.build_spgemm(&cx, &problem, &choose(&problem), None, &[None, None]).unwrap();
     let nnz = executor.symbolic(&cx).unwrap();
     let c = Stored::room::<C::Y>(format, shape(ops, a, b), nnz, base, widths);
     executor.numeric(&cx, address(&alpha), &c.matrix()).unwrap();

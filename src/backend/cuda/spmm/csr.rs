@@ -13,7 +13,7 @@ use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::order::{methods_of_ordered_rows, Order};
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
-use crate::backend::SpmmExecutor;
+use crate::backend::DenseExecutor;
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
@@ -64,7 +64,7 @@ impl CsrSpmm {
 }
 filled_members!(CsrSpmm { operand, order });
 
-impl SpmmExecutor for CsrSpmm {
+impl DenseExecutor<DenseMatrix> for CsrSpmm {
     methods_of_ordered_rows!();
 
     fn workspace_bytes(&self, _n: usize) -> usize {

@@ -32,7 +32,7 @@ use crate::backend::cuda::operand::{Operand, Widths};
 use crate::backend::cuda::scalars::{scalars, Scalar};
 use crate::backend::cuda::timing;
 use crate::backend::cuda::types_name;
-use crate::backend::{LayoutInfo, SpmmExecutor};
+use crate::backend::{DenseExecutor, LayoutInfo};
 use crate::error::Result;
 use crate::format::dense::DenseShape;
 use crate::matrix::DenseMatrix;
@@ -553,7 +553,7 @@ impl DenseSpmm {
     }
 }
 
-impl SpmmExecutor for DenseSpmm {
+impl DenseExecutor<DenseMatrix> for DenseSpmm {
     fn is_deterministic(&self) -> bool {
         matches!(self.engine, Engine::Own(_))
     }

@@ -16,7 +16,7 @@ use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::spmv::sell::{self as spmv_sell, for_columns, Arrays, Refill};
 use crate::backend::cuda::types_name;
-use crate::backend::{LayoutInfo, SpmmExecutor};
+use crate::backend::{DenseExecutor, LayoutInfo};
 use crate::error::{Error, Result};
 use crate::format::fill_ratio;
 use crate::matrix::DenseMatrix;
@@ -149,7 +149,7 @@ impl SellSpmm {
     }
 }
 
-impl SpmmExecutor for SellSpmm {
+impl DenseExecutor<DenseMatrix> for SellSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
         self.workspace_offsets(n).total
     }

@@ -23,7 +23,7 @@ use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::reorder::cluster;
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
-use crate::backend::{LayoutInfo, SpmmExecutor};
+use crate::backend::{DenseExecutor, LayoutInfo};
 use crate::error::Result;
 use crate::format::bcsr::{details, widest, ROWS};
 use crate::format::window::fill_ratio;
@@ -215,7 +215,7 @@ impl SmatSpmm {
     }
 }
 
-impl SpmmExecutor for SmatSpmm {
+impl DenseExecutor<DenseMatrix> for SmatSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
         self.sums_bytes(n).saturating_add(self.packing.bytes(n))
     }

@@ -23,7 +23,7 @@ use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::{scalars, Scalar};
 use crate::backend::cuda::types_name;
-use crate::backend::{LayoutInfo, SpmmExecutor};
+use crate::backend::{DenseExecutor, LayoutInfo};
 use crate::error::Result;
 use crate::format::swift::bands::ROWS;
 use crate::format::swift::{LANES, TOGETHER};
@@ -335,7 +335,7 @@ impl SwiftSpmm {
     }
 }
 
-impl SpmmExecutor for SwiftSpmm {
+impl DenseExecutor<DenseMatrix> for SwiftSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
         self.sums_bytes(n).saturating_add(self.packing.bytes(n))
     }

@@ -224,7 +224,7 @@ impl OnDevice {
 /// workspace is full of NaN; the counters must be zero afterwards. If `repeats`, asserts that another product
 /// has the same bits.
 pub(super) fn run_product(
-    (cx, executor, problem): (&DeviceCall<'_>, &dyn SpmmExecutor, &SpmmProblem),
+    (cx, executor, problem): (&DeviceCall<'_>, &SpmmExecutor, &SpmmProblem),
     placement: Placement,
     (alpha, beta): (f64, f64),
     [b, old]: [&[u8]; 2],
@@ -329,7 +329,7 @@ impl TestProduct {
             *order = RowOrder::new(reorder);
         }
         let choice = Choice::of(method, Source::Canonical);
-        let mut executor: Box<dyn SpmmExecutor> = match self.once {
+        let mut executor: Box<SpmmExecutor> = match self.once {
             true => {
                 let mut product = once::product(cx.device, &problem).unwrap().unwrap();
                 product.copied = self.copied.unwrap_or(product.copied);

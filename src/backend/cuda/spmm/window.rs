@@ -24,7 +24,7 @@ use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::result_name;
 use crate::backend::cuda::scalars::scalars;
-use crate::backend::{LayoutInfo, SpmmExecutor};
+use crate::backend::{DenseExecutor, LayoutInfo};
 use crate::error::Result;
 use crate::format::window::Rules;
 use crate::matrix::DenseMatrix;
@@ -139,7 +139,7 @@ impl<T: Tiles> WindowSpmm<T> {
     }
 }
 
-impl<T: Tiles> SpmmExecutor for WindowSpmm<T> {
+impl<T: Tiles> DenseExecutor<DenseMatrix> for WindowSpmm<T> {
     fn workspace_bytes(&self, n: usize) -> usize {
         self.workspace_offsets(n).total
     }

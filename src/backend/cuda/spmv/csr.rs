@@ -25,7 +25,7 @@ use crate::backend::cuda::operand::{Operand, Rows, Widths};
 use crate::backend::cuda::order::{methods_of_ordered_rows, Order};
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
-use crate::backend::SpmvExecutor;
+use crate::backend::DenseExecutor;
 use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseArrays};
 use crate::memory::Context;
@@ -226,10 +226,10 @@ fn merge_points(cx: &DeviceCall<'_>, rows: &Rows, form: Form) -> Result<Option<D
     Ok(Some(merge_points))
 }
 
-impl SpmvExecutor for CsrSpmv {
+impl DenseExecutor<DenseVector> for CsrSpmv {
     methods_of_ordered_rows!();
 
-    fn workspace_bytes(&self) -> usize {
+    fn workspace_bytes(&self, _n: usize) -> usize {
         self.launch.workspace_bytes()
     }
 
@@ -238,7 +238,7 @@ impl SpmvExecutor for CsrSpmv {
         self.launch.run(cx, &self.rows, scalars, vectors)
     }
 
-    fn reads_elsewhere(&self) -> bool {
+    fn reads_elsewhere(&self, _: &DenseVector, _: &DenseVector) -> bool {
         true
     }
 

@@ -19,7 +19,7 @@ use self::stream::StreamSpmv;
 use super::device::{Device, DeviceCall};
 use super::scalars::{scalars, Scalar};
 use super::{timing, Cuda};
-use crate::backend::{LayoutInfo, SpmvExecutor};
+use crate::backend::{DenseExecutor, LayoutInfo, SpmvExecutor};
 use crate::error::Result;
 use crate::matrix::DenseVector;
 use crate::memory::Context;
@@ -51,7 +51,7 @@ impl SpmvBackend for Cuda {
         problem: &SpmvProblem,
         choice: &Choice,
         inspection: Option<&SpmvInspection>,
-    ) -> Result<Box<dyn SpmvExecutor>> {
+    ) -> Result<Box<SpmvExecutor>> {
         let cx = &self.device.call(cx)?;
         if inspection.is_none() {
             self.require_on_device(&problem.a, "A")?;
@@ -75,7 +75,7 @@ impl SpmvBackend for Cuda {
         once(cx, problem, scalars, x, y).map(|()| true)
     }
 
-    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
+    fn time_spmv(&self, cx: &Context, problem: &SpmvProblem, executor: &SpmvExecutor) -> Result<f64> {
         let cx = &self.device.call(cx)?;
         timing::spmv(cx, problem, executor)
     }
@@ -145,8 +145,8 @@ impl<L: SpmvLayout> LayoutSpmv<L> {
     }
 }
 
-impl<L: SpmvLayout> SpmvExecutor for LayoutSpmv<L> {
-    fn workspace_bytes(&self) -> usize {
+impl<L: SpmvLayout> DenseExecutor<DenseVector> for LayoutSpmv<L> {
+    fn workspace_bytes(&self, _n: usize) -> usize {
         self.made.workspace_bytes(self.problem.types)
     }
 
@@ -154,11 +154,11 @@ impl<L: SpmvLayout> SpmvExecutor for LayoutSpmv<L> {
         let cx = &self.device.call(cx)?;
         let types = self.problem.types;
         let scalars = scalars(cx, types.compute.scalar(), alpha, beta)?;
-        cx.workspace.require(self.workspace_bytes())?;
+        cx.workspace.require(self.workspace_bytes(1))?;
         self.made.multiply(cx, types, scalars, vectors)
     }
 
-    fn reads_elsewhere(&self) -> bool {
+    fn reads_elsewhere(&self, _: &DenseVector, _: &DenseVector) -> bool {
         L::READS_ELSEWHERE
     }
 
@@ -191,7 +191,7 @@ pub(super) fn build(
     problem: &SpmvProblem,
     choice: &Choice,
     inspection: Option<&SpmvInspection>,
-) -> Result<Box<dyn SpmvExecutor>> {
+) -> Result<Box<SpmvExecutor>> {
     let inspected = inspection.and_then(|inspection| inspection.backend_state.downcast_ref());
     Ok(match &choice.method {
         Method::Dasp => Box::new(LayoutSpmv::<DaspSpmv>::build(cx, problem, inspected)?),

@@ -47,7 +47,7 @@ use crate::error::{Error, Result};
 use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::SparseMatrix;
 use crate::memory::{self, pool, Buffer, Context};
-use crate::operation::SpgemmBackend;
+use crate::operation::{not_counted, SpgemmBackend};
 use crate::problem::SpgemmProblem;
 use crate::select::{Choice, Source, SpgemmInspection};
 use crate::support::{dispatch_spgemm, Combo, ComboVisitor};
@@ -62,15 +62,6 @@ impl SpgemmBackend for Host {
         problem: &SpgemmProblem,
         choice: &Choice,
         _inspection: Option<SpgemmInspection>,
-    ) -> Result<Box<dyn SpgemmExecutor>> {
-        self.build_spgemm_of_tiles(cx, problem, choice, &[None, None])
-    }
-
-    fn build_spgemm_of_tiles(
-        &self,
-        cx: &Context,
-        problem: &SpgemmProblem,
-        choice: &Choice,
         factors: &TileFactors,
     ) -> Result<Box<dyn SpgemmExecutor>> {
         dispatch_spgemm(problem.types, Build { cx, problem, choice, factors })
@@ -203,7 +194,7 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
     /// Runs the numeric phase with this memory, and allocates what it lacks.
     fn write(&self, cx: &Context, alpha: Address, c: &SparseMatrix, kept: &mut Kept<K, C>) -> Result<()> {
         let Phase::Counted(counted) = &self.phase else {
-            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
+            return Err(not_counted());
         };
         let (a, a_values) = self.operands.a.rows("A")?;
         let (b, b_values) = self.operands.b.rows("B")?;

@@ -7,9 +7,10 @@ use bytemuck::Pod;
 
 use super::places::Key;
 use crate::backend::host::operand::Shared;
-use crate::error::{Error, Result};
-use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::error::Result;
+use crate::matrix::{Compressed, SparseMatrix};
 use crate::memory::{self, pieces, Buffer, Context};
+use crate::operation::check_result;
 use crate::types::{Address, DataType, Element, Format, Index, IndexType};
 
 /// A matrix to write: C, or the target of a matrix in tiles.
@@ -31,20 +32,7 @@ impl<'a> Target<'a> {
         (rows, cols, nnz): (usize, usize, i64),
         value: DataType,
     ) -> Result<Self> {
-        let (SparseArrays::Csr(arrays) | SparseArrays::Csc(arrays)) = c.arrays else {
-            let format = c.format().short();
-            return Err(Error::unsupported(format!("{name}: SpGEMM does not write format {format}")));
-        };
-        if c.shape() != (rows as i64, cols as i64, nnz) {
-            let (m, n, found) = c.shape();
-            let text = format!("it is {m} × {n} with {found} entries, expected {rows} × {cols} with {nnz}");
-            return Err(Error::invalid(name, text));
-        }
-        if arrays.value_type != value {
-            let (found, expected) = (arrays.value_type.short(), value.short());
-            let text = format!("its values are {found}, the plan was created for {expected}");
-            return Err(Error::invalid(name, text));
-        }
+        let arrays = check_result(name, c, (rows as i64, cols as i64, nnz), value)?;
         Ok(Target { arrays, by_columns: c.format() == Format::Csc, name })
     }
 

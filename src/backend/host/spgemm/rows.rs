@@ -6,8 +6,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::backend::host::operand::{Factor, Ints, Shared};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::{pieces, pool, Buffer, Context};
+use crate::operation::too_many_products;
 use crate::types::Index;
 
 /// Distance in entries of the left factor between the entry that is multiplied and the one whose row of the
@@ -187,7 +188,7 @@ pub fn count_products(cx: &Context, left: &Factor, right: &Factor) -> Result<(Bu
     });
     match checked_sum(products.iter().map(|&count| count as usize)) {
         Some(total) if !too_many.into_inner() => Ok((products, total)),
-        _ => Err(Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications")),
+        _ => Err(too_many_products()),
     }
 }
 

@@ -15,11 +15,12 @@ use super::output::{self, Output, Staged, Target};
 use super::tiles::{contents, count_products, TileFactor};
 use super::{rows, Operands};
 use crate::backend::{LayoutInfo, SpgemmExecutor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::tile::{before, bits, cut, shares, TileLayout, TilePattern, TileSource, SIDE};
 use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::SparseMatrix;
 use crate::memory::{self, pieces, pool, Allocator, Buffer, Context};
+use crate::operation::not_counted;
 use crate::problem::SpgemmProblem;
 use crate::select::Choice;
 use crate::support::Combo;
@@ -272,16 +273,11 @@ impl<C: Combo> SpgemmExecutor for HostTile<C> {
     }
 
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
-        match &self.product {
-            Some(product) => self.write(cx, alpha, c, product),
-            None => Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first")),
-        }
+        self.write(cx, alpha, c, self.product.as_ref().ok_or_else(not_counted)?)
     }
 
     fn numeric_tiles(&mut self, cx: &Context, into: &Context, alpha: Address) -> Result<Tiles> {
-        let Some(TileProduct { pattern, .. }) = &self.product else {
-            return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
-        };
+        let TileProduct { pattern, .. } = self.product.as_ref().ok_or_else(not_counted)?;
         // SAFETY: alpha points to a scalar of the compute type in host memory.
         let alpha: C::Acc = unsafe { memory::read_scalar("alpha", alpha)? };
         let values = self.multiply(cx, &into.allocator, alpha, pattern)?;

@@ -12,6 +12,7 @@ use crate::format::tile::{bits, TileLayout, TilePattern, SIDE};
 use crate::matrix::tiles::{other_pattern, Plain, Tiles};
 use crate::matrix::{SparseMatrix, TileShape};
 use crate::memory::Context;
+use crate::operation::too_many_products;
 use crate::select::Source;
 use crate::support::{dispatch_spgemm, Combo, ComboVisitor, Types};
 use crate::types::{Accumulator, ComputeType, DataType, Element, Format, Operation};
@@ -223,9 +224,7 @@ pub fn count_products(cx: &Context, left: &TilePattern, right: &TilePattern) -> 
         for row in 0..SIDE {
             for inner in bits(left.mask(tile, row)) {
                 let k = column as usize * SIDE + inner;
-                products = products.checked_add(offsets[k + 1] - offsets[k]).ok_or_else(|| {
-                    Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications")
-                })?;
+                products = products.checked_add(offsets[k + 1] - offsets[k]).ok_or_else(too_many_products)?;
             }
         }
     }

@@ -133,12 +133,12 @@ where
         }
     }
 
-    fn executor(&self, widths: (IndexType, IndexType), source: Source) -> Box<dyn SpmmExecutor> {
+    fn executor(&self, widths: (IndexType, IndexType), source: Source) -> Box<SpmmExecutor> {
         build(&context(), &self.problem(widths), &Choice::new(Algorithm::Row, source)).unwrap()
     }
 
     /// Executes and returns the resulting C.
-    fn execute(&mut self, executor: &dyn SpmmExecutor) -> Dense<C::Y> {
+    fn execute(&mut self, executor: &SpmmExecutor) -> Dense<C::Y> {
         let scratch = Execution::new(executor.workspace_bytes(self.n));
         let mut c = self.c.clone();
         let (b, out) = (self.b.describe(), c.describe());

@@ -114,7 +114,7 @@ where
         for (choice, op) in copies.chain([in_place]) {
             let problem = problem::<C>(&matrix, op, widths, false);
             let executor = build(&context(), &problem, &choice).unwrap();
-            assert_eq!(executor.workspace_bytes(), 0);
+            assert_eq!(executor.workspace_bytes(1), 0);
             assert_eq!(executor.layout().in_place, choice.a == Source::InPlace);
             let (rows, cols) = op.shape(matrix.rows as i64, matrix.cols as i64);
             let (x, y0) = (random.numbers(cols as usize), random.numbers(rows as usize));
@@ -153,12 +153,12 @@ pub(super) fn bits<V: Element>(y: &[V]) -> &[u8] {
 fn same_on_any_number_of_threads<C: Combo>(
     matrix: &UnsortedMatrix<C::A>,
     random: &mut Random,
-    executor: &dyn SpmvExecutor,
+    executor: &SpmvExecutor,
     run: impl Fn(&Context, bool, (Address, Address), &DenseVector, &DenseVector) -> Result<()> + Sync,
 ) where
     C::Acc: Number,
 {
-    let scratch = Execution::new(executor.workspace_bytes());
+    let scratch = Execution::new(executor.workspace_bytes(1));
     let (x, y0) = (random.numbers(matrix.cols), random.numbers(matrix.rows));
     let (alpha, beta): (C::Acc, C::Acc) = (random.number(), random.number());
     let (cx, scalars) = (&scratch.cx, (scalar(&alpha), scalar(&beta)));
@@ -202,7 +202,7 @@ fn long_rows_give_the_same_bits_on_any_number_of_threads() {
     for source in [Source::InPlace, Source::Canonical] {
         let executor = csr::<F64>(&matrix, source, WIDTHS[1]);
         // Chunks have 2^15 nonzeros: the long rows have 3 and 7 of them.
-        assert_eq!(executor.workspace_bytes(), 10 * size_of::<f64>());
+        assert_eq!(executor.workspace_bytes(1), 10 * size_of::<f64>());
         same_on_any_number_of_threads::<F64>(
             &matrix,
             &mut random,
@@ -263,7 +263,7 @@ fn blocks_give_the_same_bits_on_any_number_of_threads() {
         let executor = check_converted::<F32, _>(&matrix, &mut random, mask_block::arrange);
         assert_eq!(executor.details(), format!("blocks of {rows} × 4"));
         // One sum for each row of a piece.
-        assert_eq!(executor.workspace_bytes(), parts * rows * size_of::<f32>());
+        assert_eq!(executor.workspace_bytes(1), parts * rows * size_of::<f32>());
     }
 }
 
@@ -276,7 +276,7 @@ where
         let mut random = Random::new(29);
         let matrix = UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, &lengths);
         let executor = check_converted::<C, _>(&matrix, &mut random, stream::arrange);
-        assert!(executor.workspace_bytes() > 20 * size_of::<C::Acc>());
+        assert!(executor.workspace_bytes(1) > 20 * size_of::<C::Acc>());
     }
 }
 
@@ -290,7 +290,7 @@ where
     let matrix = UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, 40_000, &lengths);
     let executor = check_converted::<C, _>(&matrix, &mut random, dasp::arrange);
     // The long rows have 20,000, 9000, 8192 and 8193 entries, in tasks of at most 1024.
-    assert_eq!(executor.workspace_bytes(), (20 + 9 + 8 + 9) * size_of::<C::Acc>());
+    assert_eq!(executor.workspace_bytes(1), (20 + 9 + 8 + 9) * size_of::<C::Acc>());
     assert!(executor.details().starts_with("rows: 5 long, "));
 }
 
@@ -459,14 +459,14 @@ fn missing_scalars_and_workspace_are_refused() {
     let executor = build(&context(), &problem, &choice(Source::InPlace)).unwrap();
     let (one, x, mut y) = (1.0, [1.0; 4], [5.0; 2]);
     let (x, out) = (vector(&x), output(&mut y));
-    let cx = Execution::new(executor.workspace_bytes());
+    let cx = Execution::new(executor.workspace_bytes(1));
     for (alpha, beta, name) in [(Address::NULL, scalar(&one), "alpha"), (scalar(&one), Address::NULL, "beta")]
     {
         let error = executor.execute(&cx.cx, alpha, &x, beta, &out).unwrap_err();
         assert_eq!(error.status, Status::InvalidValue);
         assert!(error.message.starts_with(name), "{}", error.message);
     }
-    let small = Execution::new(executor.workspace_bytes() - 1);
+    let small = Execution::new(executor.workspace_bytes(1) - 1);
     let error = executor.execute(&small.cx, scalar(&one), &x, scalar(&one), &out).unwrap_err();
     assert_eq!(error.status, Status::InsufficientResources);
     assert_eq!(y, [5.0; 2]);

@@ -8,7 +8,7 @@ use super::{
     address, address_mut, analyzed, coo, csc, csr, everywhere, forms, fresh, handle, reference, vector,
     Stored, PLAIN,
 };
-use crate::backend::SpmvExecutor;
+use crate::backend::DenseExecutor;
 use crate::error::{Result, Status};
 use crate::memory::{Buffer, Context, Workspace};
 use crate::operation::{self, Planned};
@@ -272,7 +272,7 @@ fn what_is_not_needed_is_not_opened() {
     let a = csr(PLAIN, (2, 2), [&[0, 1, 2], &[0, 1]], &[1., 2.]);
     let mut cx = handle().context();
     let mut executor = executor(&cx, &a);
-    let workspace = Buffer::<u8>::zeroed(&cx.allocator, executor.workspace_bytes()).unwrap();
+    let workspace = Buffer::<u8>::zeroed(&cx.allocator, executor.workspace_bytes(1)).unwrap();
     let (zero, one) = ([0.0], [1.0]);
     let mut y = [3., 4.];
     let (mut x, mut out) = (vector(&[0.; 2]), vector(&y));

@@ -68,7 +68,7 @@ impl<'s, T: Number> Pair<'s, T> {
         b: usize,
         c: usize,
     ) -> Result<(&mut Array<'s, T>, &mut Array<'s, T>)> {
-        Ok((at_least(&mut self.b, session, b)?, at_least(&mut self.c, session, c)?))
+        Ok((at_least(&mut self.b, session, b, dense)?, at_least(&mut self.c, session, c, dense)?))
     }
 }
 
@@ -86,19 +86,26 @@ fn with_order(decisions: &[u8], rows: &[u32]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-fn at_least<'o, 's, T: Number>(
+/// Returns an array with at least this length, made of `make`'s values if the present one is too short.
+fn at_least<'o, 's, T: bytemuck::Pod>(
     array: &'o mut Option<Array<'s, T>>,
     session: &'s Session,
     len: usize,
+    make: impl FnOnce(usize) -> Result<Vec<T>>,
 ) -> Result<&'o mut Array<'s, T>> {
     if array.as_ref().is_some_and(|array| array.len() < len) {
         // Frees the old array before a new one is made.
         *array = None;
     }
     if array.is_none() {
-        *array = Some(session.upload(&values::<T>(DENSE_SEED, len.next_power_of_two())?)?);
+        *array = Some(session.upload(&make(len.next_power_of_two())?)?);
     }
     array.as_mut().ok_or_else(|| "no array was made".into())
+}
+
+/// Reproducible values of a dense operand.
+fn dense<T: Number>(len: usize) -> Result<Vec<T>> {
+    values(DENSE_SEED, len)
 }
 
 /// Reusable operands of all types.
@@ -388,6 +395,7 @@ impl<'s> Shot<'s, '_> {
         let partner = if a.is_by_transpose() { Some(a.transposed(self.session)?) } else { None };
         let b = partner.as_ref().unwrap_or(a);
         let Pairs { f64: Pair { c: values, .. }, offsets, indices, .. } = pairs;
+        let zeros = |len| Ok(vec![0; len]);
         let mut entries = None;
         Ok(self.all(|at| {
             let alg = spgemm_alg(self.case.candidates[at].name).ok_or("no such algorithm")?;
@@ -407,9 +415,9 @@ impl<'s> Shot<'s, '_> {
                 if *entries.get_or_insert(nnz) != nnz {
                     return Err(format!("WRONG: {nnz} entries").into());
                 }
-                let offsets = words(offsets, self.session, a.host.rows + 1)?;
-                let indices = words(indices, self.session, nnz)?;
-                let values = at_least(values, self.session, nnz)?;
+                let offsets = at_least(offsets, self.session, a.host.rows + 1, zeros)?;
+                let indices = at_least(indices, self.session, nnz, zeros)?;
+                let values = at_least(values, self.session, nnz, dense)?;
                 let start = Instant::now();
                 plan.numeric_csr(
                     self.session,
@@ -429,18 +437,4 @@ impl<'s> Shot<'s, '_> {
             Ok((median(totals), median(analyses)))
         }))
     }
-}
-
-fn words<'o, 's>(
-    array: &'o mut Option<Array<'s, i32>>,
-    session: &'s Session,
-    len: usize,
-) -> Result<&'o mut Array<'s, i32>> {
-    if array.as_ref().is_some_and(|array| array.len() < len) {
-        *array = None;
-    }
-    if array.is_none() {
-        *array = Some(session.upload(&vec![0; len.next_power_of_two()])?);
-    }
-    array.as_mut().ok_or_else(|| "no array was made".into())
 }

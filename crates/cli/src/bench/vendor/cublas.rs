@@ -10,7 +10,7 @@ use tarsia::facade::{
     Accumulator, Address, BackendKind, CublasLt, Device, Entered, Factor, Matmul, Order, Sizes,
 };
 
-use super::{Choice, Dense, Prepared, SparseProduct, Vendor};
+use super::{Choice, Dense, Prepared, Vendor};
 use crate::bench::number::{room, Number, Precision};
 use crate::bench::runs::{Layout, MatrixOperand};
 use crate::bench::{Declined, Op};
@@ -74,10 +74,6 @@ impl Vendor for Cublas<'_> {
         "Lt".into()
     }
 
-    fn set_matrix(&mut self, _: &OwnedCsr<()>) -> Result<()> {
-        Ok(())
-    }
-
     fn has_tf32(&self) -> bool {
         true
     }
@@ -87,16 +83,6 @@ impl Vendor for Cublas<'_> {
             return Vec::new();
         }
         vec![Choice { implementation: "cublas".into(), alg: format!("DENSE{}", layout.suffix()), what: () }]
-    }
-
-    fn spmv<'a, T: Number>(
-        &'a self,
-        _: &(),
-        _: &'a MatrixOperand<'_, T>,
-        _: &'a Array<'_, T>,
-        _: &'a mut Array<'_, T>,
-    ) -> Result<Prepared<'a>> {
-        Err("only SpMM is timed by cuBLAS".into())
     }
 
     fn spmm<'a, T: Number>(
@@ -155,15 +141,6 @@ impl Vendor for Cublas<'_> {
             Ok(())
         };
         Ok(Prepared { analysis_ms, bytes, note: String::new(), run: Box::new(run) })
-    }
-
-    fn spgemm<'a, T: Number>(
-        &'a self,
-        _: &(),
-        _: &'a MatrixOperand<'_, T>,
-        _: Option<&'a MatrixOperand<'_, T>>,
-    ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
-        Err("only SpMM is timed by cuBLAS".into())
     }
 }
 

@@ -98,39 +98,47 @@ pub trait Vendor {
     /// Returns the version's number.
     fn number(&self) -> String;
 
-    /// Sets the matrix that the next calls are about.
-    fn set_matrix(&mut self, pattern: &OwnedCsr<()>) -> Result<()>;
+    /// Sets the matrix that the next calls are about, for a vendor whose choices depend on its pattern.
+    fn set_matrix(&mut self, _pattern: &OwnedCsr<()>) -> Result<()> {
+        Ok(())
+    }
 
     /// Lists the ways to compute a product of this matrix as it is stored, with dense operands of this
     /// layout, in the order in which they are timed. Empty if the vendor has no such product.
     fn choices<T: Number>(&self, op: Op, a: &MatrixOperand<'_, T>, layout: Layout)
         -> Vec<Choice<Self::What>>;
 
-    /// Prepares y = A·x.
+    /// Prepares y = A·x. Products that [`Self::choices`] does not offer are never prepared.
     fn spmv<'a, T: Number>(
         &'a self,
-        what: &Self::What,
-        a: &'a MatrixOperand<'_, T>,
-        x: &'a Array<'_, T>,
-        y: &'a mut Array<'_, T>,
-    ) -> Result<Prepared<'a>>;
+        _what: &Self::What,
+        _a: &'a MatrixOperand<'_, T>,
+        _x: &'a Array<'_, T>,
+        _y: &'a mut Array<'_, T>,
+    ) -> Result<Prepared<'a>> {
+        Err("the vendor has no such product".into())
+    }
 
     /// Prepares C = A·op(B); C has B's order and the columns of op(B).
     fn spmm<'a, T: Number>(
         &'a self,
-        what: &Self::What,
-        a: &'a MatrixOperand<'_, T>,
-        b: Dense<'a, T>,
-        c: &'a mut Array<'_, T>,
-    ) -> Result<Prepared<'a>>;
+        _what: &Self::What,
+        _a: &'a MatrixOperand<'_, T>,
+        _b: Dense<'a, T>,
+        _c: &'a mut Array<'_, T>,
+    ) -> Result<Prepared<'a>> {
+        Err("the vendor has no such product".into())
+    }
 
     /// Prepares C = A·B, where B is A if it is not given.
     fn spgemm<'a, T: Number>(
         &'a self,
-        what: &Self::What,
-        a: &'a MatrixOperand<'_, T>,
-        b: Option<&'a MatrixOperand<'_, T>>,
-    ) -> Result<Box<dyn SparseProduct<T> + 'a>>;
+        _what: &Self::What,
+        _a: &'a MatrixOperand<'_, T>,
+        _b: Option<&'a MatrixOperand<'_, T>>,
+    ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
+        Err("the vendor has no such product".into())
+    }
 
     /// Returns whether the vendor computes in TF32 where that is the precision.
     fn has_tf32(&self) -> bool {
@@ -145,7 +153,7 @@ pub trait Vendor {
 pub struct Nobody;
 
 impl Vendor for Nobody {
-    type What = std::convert::Infallible;
+    type What = ();
 
     fn version(&self) -> String {
         "no vendor".into()
@@ -155,40 +163,7 @@ impl Vendor for Nobody {
         String::new()
     }
 
-    fn set_matrix(&mut self, _: &OwnedCsr<()>) -> Result<()> {
-        Ok(())
-    }
-
-    fn choices<T: Number>(&self, _: Op, _: &MatrixOperand<'_, T>, _: Layout) -> Vec<Choice<Self::What>> {
+    fn choices<T: Number>(&self, _: Op, _: &MatrixOperand<'_, T>, _: Layout) -> Vec<Choice<()>> {
         Vec::new()
-    }
-
-    fn spmv<'a, T: Number>(
-        &'a self,
-        what: &Self::What,
-        _: &'a MatrixOperand<'_, T>,
-        _: &'a Array<'_, T>,
-        _: &'a mut Array<'_, T>,
-    ) -> Result<Prepared<'a>> {
-        match *what {}
-    }
-
-    fn spmm<'a, T: Number>(
-        &'a self,
-        what: &Self::What,
-        _: &'a MatrixOperand<'_, T>,
-        _: Dense<'a, T>,
-        _: &'a mut Array<'_, T>,
-    ) -> Result<Prepared<'a>> {
-        match *what {}
-    }
-
-    fn spgemm<'a, T: Number>(
-        &'a self,
-        what: &Self::What,
-        _: &'a MatrixOperand<'_, T>,
-        _: Option<&'a MatrixOperand<'_, T>>,
-    ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
-        match *what {}
     }
 }

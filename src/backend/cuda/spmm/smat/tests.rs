@@ -8,6 +8,7 @@ use crate::backend::cuda::convert::testing::{all, context_of_device, Uploaded, W
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::spmm::testing::{run_product, OnDevice, Placement};
+use crate::backend::SpmmExecutor;
 use crate::format::bcsr::tests::{all_rules, build as build_on_host, scattered};
 use crate::format::bcsr::Rules;
 use crate::format::testing::TestMatrix;
@@ -231,7 +232,7 @@ impl SmatTestProduct {
             executor.update_values(cx, stored.values()).unwrap();
         }
 
-        let (on, given) = ((cx, &executor as &dyn SpmmExecutor, &problem), [&b.bytes[..], &old.bytes]);
+        let (on, given) = ((cx, &executor as &SpmmExecutor, &problem), [&b.bytes[..], &old.bytes]);
         let bytes = run_product(on, placement, (alpha, beta), given, (true, &what));
         let found = Numbers { value_type: types.y, bytes };
 

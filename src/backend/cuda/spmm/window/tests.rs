@@ -10,6 +10,7 @@ use super::*;
 use crate::backend::cuda::convert::testing::{all, context_of_device, Uploaded, WIDTHS};
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::spmm::testing::{run_product, OnDevice, Placement};
+use crate::backend::SpmmExecutor;
 use crate::format::sell::Origin;
 use crate::format::testing::TestMatrix;
 use crate::format::window::tests::all_rules;
@@ -307,7 +308,7 @@ impl WindowTestProduct {
 
         let size = types.y.size();
         let raw: Vec<u8> = c_bits.iter().flat_map(|bits| bits.to_le_bytes()[..size].to_vec()).collect();
-        let on = (cx, &executor as &dyn SpmmExecutor, &problem);
+        let on = (cx, &executor as &SpmmExecutor, &problem);
         let (scalars, given) = ((alpha.into(), beta.into()), [bytemuck::cast_slice(&b), &raw[..]]);
         let found = run_product(on, placement, scalars, given, (true, &what));
         let bits = |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u32::from(byte));

@@ -16,7 +16,7 @@ use crate::backend::host::operand as host;
 use crate::backend::host::testing::{
     context as on_host, scalar, tolerance, value, Number, Numbers, UnsortedMatrix, WIDTHS,
 };
-use crate::backend::SpmvExecutor;
+use crate::backend::DenseExecutor;
 use crate::format::DaspLayout;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{Allocator, Context, Workspace};
@@ -232,7 +232,7 @@ fn run<C: Combo>(
     let copied = Copied::new(cx, &matrix.describe(WIDTHS[0]));
     let problem = SpmvProblem { op, a: copied.a, types: C::TYPES, value_updates: false };
     let executor = LayoutSpmv::<DaspSpmv>::build(cx, &problem, None).unwrap();
-    let scratch = Execution::new(cx, executor.workspace_bytes());
+    let scratch = Execution::new(cx, executor.workspace_bytes(1));
     let x = DeviceBuffer::from_slice(cx, x).unwrap();
     let run = || {
         let y = DeviceBuffer::from_slice(cx, y0).unwrap();
@@ -441,7 +441,7 @@ fn updates_and_products_can_be_captured() {
     let op = Operation::Transpose;
     let problem = SpmvProblem { op, a: copied.a, types: F32::TYPES, value_updates: true };
     let mut executor = LayoutSpmv::<DaspSpmv>::build(cx, &problem, None).unwrap();
-    let scratch = Execution::new(cx, executor.workspace_bytes());
+    let scratch = Execution::new(cx, executor.workspace_bytes(1));
     let fresh = DeviceBuffer::<f32>::zeroed(cx, matrix.values.len()).unwrap();
     let x: Vec<f32> = random.numbers::<f32, _>(matrix.rows);
     let y0: Vec<f32> = random.numbers::<f32, _>(700);

@@ -13,7 +13,7 @@ use crate::backend::cuda::spmv::sell::product_tests::{
     bits, check_sums, round, run, upload, values, vector, Pattern, Real, Stored,
 };
 use crate::backend::cuda::testing::{Graph, Stream};
-use crate::backend::SpmvExecutor;
+use crate::backend::DenseExecutor;
 use crate::format::hot_sell::tests::{skewed, SMALL};
 use crate::format::hot_sell::HotSell;
 use crate::memory::Context;
@@ -202,7 +202,7 @@ fn execute<C: Combo>(
     y: &[C::Y],
     enqueue: impl FnOnce(&dyn Fn()),
 ) -> Vec<C::Y> {
-    let bytes = plan.workspace_bytes();
+    let bytes = plan.workspace_bytes(1);
     let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes]).unwrap();
     let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
     let context = Context {

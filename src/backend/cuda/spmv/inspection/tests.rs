@@ -212,7 +212,7 @@ fn phases() {
                     .unwrap();
             chosen = choices[0].algorithm();
             lap(2, &mut times);
-            let plan: Box<dyn SpmvExecutor> =
+            let plan: Box<SpmvExecutor> =
                 crate::backend::cuda::spmv::build(cx, &problem, &choices[0], Some(&inspection)).unwrap();
             lap(3, &mut times);
             drop(inspection);

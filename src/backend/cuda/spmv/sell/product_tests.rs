@@ -8,7 +8,7 @@ use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory;
-use crate::backend::SpmvExecutor;
+use crate::backend::{DenseExecutor, SpmvExecutor};
 use crate::format::testing::TestRows;
 use crate::format::warp_sell::WIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
@@ -149,11 +149,11 @@ pub(crate) fn vector<V: Element>(buffer: &DeviceBuffer<u8>) -> DenseVector {
 }
 
 /// Computes y = 0.75 · A · x over NaN, and then y = −0.5 · A · x + 1.25 · y.
-pub(crate) fn run<C: Combo>(cx: &Context, plan: &dyn SpmvExecutor, rows: usize, x: &[C::X]) -> Vec<C::Y>
+pub(crate) fn run<C: Combo>(cx: &Context, plan: &SpmvExecutor, rows: usize, x: &[C::X]) -> Vec<C::Y>
 where
     C::Acc: Real,
 {
-    let bytes = plan.workspace_bytes();
+    let bytes = plan.workspace_bytes(1);
     let workspace = DeviceBuffer::from_slice(cx, &vec![0xff_u8; bytes]).unwrap();
     let counters = DeviceBuffer::<u8>::zeroed(cx, COUNTER_BYTES).unwrap();
     let cx = Context {
@@ -221,7 +221,7 @@ where
     assert_eq!((full.made.form, kept.made.form), (Form::Full, expected), "{what}");
     assert_eq!(kept.made.arrays.values.len(), expected.bytes(C::TYPES.a) * kept.made.arrays.slots, "{what}");
     assert_eq!(kept.details(), expected.describe(), "{what}");
-    assert_eq!(full.workspace_bytes(), kept.workspace_bytes(), "{what}");
+    assert_eq!(full.workspace_bytes(1), kept.workspace_bytes(1), "{what}");
     let found = run::<C>(cx, &kept, pattern.rows(), &x);
     check_sums::<C>(pattern, &values, &x, &found, &what);
     let same = full.made.arrays.rules == kept.made.arrays.rules;
@@ -348,7 +348,7 @@ fn new_values_take_their_own_form() {
         let x: Vec<f64> = (0..pattern.cols).map(|_| random.real()).collect();
         let first = Stored::new(cx, &pattern, &values(Form::Ones, pattern.columns.len()));
         let mut plan = build::<F64>(cx, first.matrix, Operation::NonTranspose, false);
-        let workspace = plan.workspace_bytes();
+        let workspace = plan.workspace_bytes(1);
         for form in [Form::Full, Form::Ones, Form::Single, Form::Half, Form::Full, Form::Half, Form::Ones] {
             let stored = Stored::new(cx, &pattern, &values(form, pattern.columns.len()));
             plan.update_values(cx, stored.matrix.values()).unwrap();
@@ -356,7 +356,7 @@ fn new_values_take_their_own_form() {
             assert_eq!((plan.made.form, fresh.made.form), (form, form));
             assert_eq!(plan.details(), form.describe());
             // The workspace must not grow, since a program has asked for its size before.
-            assert_eq!(plan.workspace_bytes(), workspace);
+            assert_eq!(plan.workspace_bytes(1), workspace);
             let (found, expected) =
                 (run::<F64>(cx, &plan, pattern.rows(), &x), run::<F64>(cx, &fresh, pattern.rows(), &x));
             assert!(bits(&found) == bits(&expected), "{form:?}");

@@ -11,7 +11,7 @@ use crate::backend::cuda::convert::testing::{context_of_device, WIDTHS};
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::{self, DeviceBuffer, Fill};
 use crate::backend::cuda::operand::Operand;
-use crate::backend::SpmvExecutor;
+use crate::backend::DenseExecutor;
 use crate::format::sell::Origin;
 use crate::format::stream::StreamLayout;
 use crate::format::testing::{allocator, TestRows};
@@ -252,7 +252,7 @@ fn run<C: Combo>(
     memory::synchronize(cx.stream).unwrap();
     let counters = scratch.counters.read(0, COUNTER_BYTES).unwrap();
     assert!(counters.iter().all(|&byte| byte == 0), "counters are left zero");
-    assert!(scratch.workspace.len() >= executor.workspace_bytes());
+    assert!(scratch.workspace.len() >= executor.workspace_bytes(1));
     y.read(0, y.len()).unwrap()
 }
 
@@ -280,7 +280,7 @@ where
         };
         let build = || LayoutSpmv::<StreamSpmv>::build(cx, &problem, None).unwrap();
         let executor = build();
-        let scratch = Scratch::new(cx, executor.workspace_bytes());
+        let scratch = Scratch::new(cx, executor.workspace_bytes(1));
         for (alpha, beta) in [(1.0, 0.0), (-0.7, 1.3), (0.0, 0.5), (0.0, 0.0)] {
             let scalars = (C::Acc::of(alpha.into()), C::Acc::of(beta.into()));
             let before =
@@ -359,7 +359,7 @@ fn voids_and_padding_bring_nothing_into_y() {
         value_updates: false,
     };
     let executor = LayoutSpmv::<StreamSpmv>::build(cx, &problem, None).unwrap();
-    let scratch = Scratch::new(cx, executor.workspace_bytes());
+    let scratch = Scratch::new(cx, executor.workspace_bytes(1));
     for bad in [0, 1, 50, 99] {
         let mut x = vec![1.0; 100];
         x[bad] = f64::INFINITY;

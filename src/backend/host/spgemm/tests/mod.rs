@@ -209,7 +209,7 @@ fn problem<C: Combo>(op_a: Operation, op_b: Operation, a: &Stored<C::A>, b: &Sto
 }
 
 fn build(cx: &Context, problem: &SpgemmProblem, choice: &Choice) -> Result<Box<dyn SpgemmExecutor>> {
-    Host.build_spgemm(cx, problem, choice, None)
+    Host.build_spgemm(cx, problem, choice, None, &[None, None])
 }
 
 fn choose(problem: &SpgemmProblem) -> Choice {

@@ -8,7 +8,7 @@ use crate::backend::host::lanes::reader;
 use crate::backend::host::spmv::tests::{bits, op_a, output, rows_of_all_kinds, vector};
 use crate::backend::host::spmv::{open, Spmv};
 use crate::backend::host::testing::{context, scalar, Execution, Number, Numbers, UnsortedMatrix, WIDTHS};
-use crate::backend::SpmvExecutor;
+use crate::backend::DenseExecutor;
 use crate::format::narrowing::Form;
 use crate::support::{Bf16, Bf16F32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Address, DataType, Element, IndexBase, Operation};
@@ -59,7 +59,7 @@ fn run<C: Combo>(executor: &Spmv<C, Slices<C::A>>, rows: usize, x: &[C::X]) -> V
 where
     C::Acc: Number,
 {
-    let scratch = Execution::new(executor.workspace_bytes());
+    let scratch = Execution::new(executor.workspace_bytes(1));
     let mut y = vec![C::Y::round(C::Acc::new(f64::NAN.into())); rows];
     for scalars in [(0.75, 0.0), (-0.5, 1.25)] {
         let scalars = [scalars.0, scalars.1].map(|value| C::Acc::new(Complex64::new(value, 0.0)));

@@ -9,7 +9,6 @@ use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
 use client::{Array, Memory, MemoryMut, Session};
-use matrices::owned::OwnedCsr;
 use tarsia::facade::{pool_size, BackendKind, DataType, IndexType, Order};
 
 use super::{Choice, Dense, Prepared, SparseProduct, Vendor};
@@ -224,10 +223,6 @@ impl Vendor for Peers {
 
     fn number(&self) -> String {
         self.0.first().map_or_else(String::new, |(_, opened)| opened.number.clone())
-    }
-
-    fn set_matrix(&mut self, _: &OwnedCsr<()>) -> Result<()> {
-        Ok(())
     }
 
     fn choices<T: Number>(&self, op: Op, a: &MatrixOperand<'_, T>, layout: Layout) -> Vec<Choice<What>> {

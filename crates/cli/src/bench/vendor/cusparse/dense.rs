@@ -7,15 +7,11 @@ use client::{Array, DenseLayout};
 use tarsia::facade::{Accumulator, Order};
 
 use super::api::{self, check, Raw};
-use super::{address, address_mut, Cusparse, Descr, What};
+use super::{address, address_mut, void, Cusparse, Descr, What};
 use crate::bench::number::Number;
 use crate::bench::runs::{dense_shape, MatrixOperand};
 use crate::bench::vendor::{Dense, Prepared};
 use crate::Result;
-
-fn void<S>(value: &S) -> *const c_void {
-    std::ptr::from_ref(value).cast()
-}
 
 /// Returns cuSPARSE's value for the order of a dense matrix.
 fn order(shape: DenseLayout) -> i32 {

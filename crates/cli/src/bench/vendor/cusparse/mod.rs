@@ -9,6 +9,7 @@
 mod api;
 mod dense;
 mod libraries;
+mod product;
 mod reuse;
 mod sparse;
 
@@ -282,6 +283,11 @@ fn address_mut<T: Pod>(array: &mut Array<'_, T>) -> *mut c_void {
     array.view_mut().as_mut_ptr().cast()
 }
 
+/// Returns the address of a scalar for cuSPARSE's functions.
+fn void<S>(value: &S) -> *const c_void {
+    std::ptr::from_ref(value).cast()
+}
+
 impl<'s> Cusparse<'s> {
     /// Makes a descriptor of a matrix with the call `make`.
     fn matrix<'a>(&self, name: &str, make: impl FnOnce(&mut Raw) -> i32) -> Result<Descr<'a>> {
@@ -328,40 +334,45 @@ impl<'s> Cusparse<'s> {
         let make = api::need(self.functions.cusparseCreateConstSlicedEll, "cusparseCreateConstSlicedEll")?;
         let host = self.conversion::<_, T>(0, || formats::slices(&a.host))?;
         let (rows, cols, nnz) = (a.host.rows as i64, a.host.cols as i64, a.host.nnz() as i64);
-        let offsets = self.session.upload(&host.offsets)?;
-        let (indices, values) = (self.session.upload(&host.indices)?, self.session.upload(&host.values)?);
-        let arrays = (address(&offsets), address(&indices), address(&values));
         let slots = host.values.len() as i64;
+        let arrays = (&host.offsets[..], &host.indices[..], &host.values[..]);
         // SAFETY: as in `csr`; the descriptor keeps the arrays.
-        let mut descr = self.matrix("createSlicedEll", |raw| unsafe {
+        self.converted("createSlicedEll", arrays, a.host.nnz(), |raw, [at, to, of]| unsafe {
             let (index, base, slice) = (api::INDEX_32, api::BASE_ZERO, formats::SLICE as i64);
-            let value = T::TYPE.code();
-            make(raw, rows, cols, nnz, slots, slice, arrays.0, arrays.1, arrays.2, index, index, base, value)
-        })?;
-        descr.bytes =
-            size_of_val(&host.offsets[..]) + size_of_val(&host.indices[..]) + size_of_val(&host.values[..]);
-        descr.note = format!("fill={:.3}", slots as f64 / nnz.max(1) as f64);
-        descr._arrays = vec![Box::new(offsets), Box::new(indices), Box::new(values)];
-        Ok(descr)
+            make(raw, rows, cols, nnz, slots, slice, at, to, of, index, index, base, T::TYPE.code())
+        })
     }
 
     fn bsr<'a, T: Number>(&'a self, a: &'a MatrixOperand<'_, T>, size: usize) -> Result<Descr<'a>> {
         let make = api::need(self.functions.cusparseCreateConstBsr, "cusparseCreateConstBsr")?;
         let host = self.conversion::<_, T>(size, || formats::blocks(&a.host, size))?;
-        let offsets = self.session.upload(&host.offsets)?;
-        let (indices, values) = (self.session.upload(&host.indices)?, self.session.upload(&host.values)?);
-        let arrays = (address(&offsets), address(&indices), address(&values));
         let (rows, cols, nnz) = (host.rows as i64, host.cols as i64, host.indices.len() as i64);
         let block = host.size as i64;
+        let arrays = (&host.offsets[..], &host.indices[..], &host.values[..]);
         // SAFETY: as in `csr`; the descriptor keeps the arrays.
-        let mut descr = self.matrix("createBsr", |raw| unsafe {
+        self.converted("createBsr", arrays, a.host.nnz(), |raw, [at, to, of]| unsafe {
             let (index, base, order) = (api::INDEX_32, api::BASE_ZERO, api::ORDER_ROW);
-            let (value, (at, to, of)) = (T::TYPE.code(), arrays);
+            let value = T::TYPE.code();
             make(raw, rows, cols, nnz, block, block, at, to, of, index, index, base, value, order)
-        })?;
-        descr.bytes =
-            size_of_val(&host.offsets[..]) + size_of_val(&host.indices[..]) + size_of_val(&host.values[..]);
-        descr.note = format!("fill={:.3}", host.values.len() as f64 / a.host.nnz().max(1) as f64);
+        })
+    }
+
+    /// Uploads the arrays of a matrix of `nnz` entries in another format than the user's (offsets, indices,
+    /// values), and describes it by `make`.
+    fn converted<'a, T: Number>(
+        &'a self,
+        name: &str,
+        (offsets, indices, values): (&[i32], &[i32], &[T]),
+        nnz: usize,
+        make: impl FnOnce(&mut Raw, [*const c_void; 3]) -> i32,
+    ) -> Result<Descr<'a>> {
+        let bytes = size_of_val(offsets) + size_of_val(indices) + size_of_val(values);
+        let note = format!("fill={:.3}", values.len() as f64 / nnz.max(1) as f64);
+        let offsets = self.session.upload(offsets)?;
+        let (indices, values) = (self.session.upload(indices)?, self.session.upload(values)?);
+        let arrays = [address(&offsets), address(&indices), address(&values)];
+        let mut descr = self.matrix(name, |raw| make(raw, arrays))?;
+        (descr.bytes, descr.note) = (bytes, note);
         descr._arrays = vec![Box::new(offsets), Box::new(indices), Box::new(values)];
         Ok(descr)
     }

@@ -1,20 +1,18 @@
-//! SpGEMM, with all phases each time. Buffers are allocated, outside the timed part, when a phase first
-//! reports their sizes, and are kept for the next run.
+//! SpGEMM, with all phases each time.
 
-use std::ffi::c_void;
 use std::time::Instant;
 
-use client::Scratch;
-use tarsia::facade::Accumulator;
+use tarsia::facade::Element;
 
 use super::api::{self, check, Raw};
-use super::{Cusparse, Descr, What};
-use crate::bench::number::{blank, room, Number};
+use super::product::{Clock, Product, Run};
+use super::{void, Cusparse, What};
+use crate::bench::number::Number;
 use crate::bench::runs::MatrixOperand;
 use crate::bench::vendor::SparseProduct;
 use crate::Result;
 
-/// Buffer of `cusparseSpGEMM_workEstimation`: its place in [`CusparseProduct::buffers`].
+/// Buffer of `cusparseSpGEMM_workEstimation`: its place in [`Product::buffers`].
 const WORK: usize = 0;
 /// Buffer of `cusparseSpGEMM_compute`.
 const COMPUTE: usize = 1;
@@ -23,86 +21,14 @@ const ESTIMATE: usize = 2;
 
 /// A product C = A·B, with everything that is kept from one run to the next.
 pub struct CusparseProduct<'a, T: Number> {
-    vendor: &'a Cusparse<'a>,
-    alg: i32,
-    chunk: Option<f32>,
-    a: Descr<'a>,
-    b: Option<Descr<'a>>,
-    one: T::Sum,
-    zero: T::Sum,
-    shape: (usize, usize),
     /// Buffers at [`WORK`], [`COMPUTE`] and [`ESTIMATE`].
-    buffers: [Option<Scratch<'a>>; 3],
-    offsets: Scratch<'a>,
-    indices: Option<Scratch<'a>>,
-    values: Option<Scratch<'a>>,
-    nnz: usize,
+    product: Product<'a, T, 3>,
+    chunk: Option<f32>,
     peak: usize,
     /// True if there is no room for the buffer of memory estimation beside that of the computation.
     is_tight: bool,
     /// Milliseconds of the last run's computation and of the call that asks for C's size after it.
     last_compute_ms: f64,
-}
-
-/// Clock that is paused while memory is allocated.
-pub struct Clock {
-    spent: f64,
-    start: Instant,
-}
-
-impl Clock {
-    /// Makes a clock that runs from now on.
-    pub fn start() -> Self {
-        Clock { spent: 0.0, start: Instant::now() }
-    }
-
-    /// Stops the clock until [`resume`](Self::resume).
-    pub fn pause(&mut self) {
-        self.spent += self.start.elapsed().as_secs_f64();
-    }
-
-    /// Lets the clock run again.
-    pub fn resume(&mut self) {
-        self.start = Instant::now();
-    }
-
-    /// Returns the seconds that the clock ran, up to the last pause.
-    pub fn spent(&self) -> f64 {
-        self.spent
-    }
-}
-
-/// The SpGEMM descriptor of one run.
-pub struct Run {
-    raw: Raw,
-    destroy: unsafe extern "C" fn(Raw) -> i32,
-}
-
-impl Run {
-    /// Makes a new descriptor.
-    pub fn new(vendor: &Cusparse<'_>) -> Result<Self> {
-        let (f, mut raw) = (&vendor.functions, std::ptr::null_mut());
-        // SAFETY: the answer is valid for a write.
-        check(unsafe { (f.cusparseSpGEMM_createDescr)(&mut raw) }, "createDescr")?;
-        Ok(Run { raw, destroy: f.cusparseSpGEMM_destroyDescr })
-    }
-
-    /// Returns the pointer for cuSPARSE's functions.
-    pub fn raw(&self) -> Raw {
-        self.raw
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        // SAFETY: made by createDescr.
-        unsafe { (self.destroy)(self.raw) };
-    }
-}
-
-/// Returns the address of a scalar for cuSPARSE's functions.
-pub fn void<S>(value: &S) -> *const c_void {
-    std::ptr::from_ref(value).cast()
 }
 
 impl<'a, T: Number> CusparseProduct<'a, T> {
@@ -116,83 +42,43 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
         let What::Sparse { alg, chunk } = what else {
             return Err("no such algorithm".into());
         };
-        let shape = (a.host.rows, b.map_or(a.host.cols, |b| b.host.cols));
-        Ok(CusparseProduct {
-            vendor,
-            alg,
-            chunk,
-            a: vendor.csr(a)?,
-            b: b.map(|b| vendor.csr(b)).transpose()?,
-            one: <T::Sum as Accumulator>::ONE,
-            zero: <T::Sum as Accumulator>::ZERO,
-            shape,
-            buffers: [None, None, None],
-            offsets: vendor.session.scratch((shape.0 + 1) * size_of::<i32>())?,
-            indices: None,
-            values: None,
-            nnz: 0,
-            peak: 0,
-            is_tight: false,
-            last_compute_ms: 0.0,
-        })
+        let product = Product::new(vendor, alg, a, b)?;
+        Ok(CusparseProduct { product, chunk, peak: 0, is_tight: false, last_compute_ms: 0.0 })
     }
 
-    /// Returns a buffer, which is allocated with the clock paused if it is missing or too small.
-    fn buffer(&mut self, which: usize, bytes: usize, clock: &mut Clock) -> Result<Raw> {
-        let has = |scratch: &&Scratch<'_>| scratch.bytes() >= bytes;
-        if let Some(scratch) = self.buffers[which].as_ref().filter(has) {
-            return Ok(scratch.as_mut_ptr());
-        }
-        clock.pause();
-        self.buffers[which] = None;
-        let mut made = self.vendor.session.scratch(bytes);
-        if made.is_err() && which == COMPUTE && self.buffers[ESTIMATE].is_some() {
-            // The documentation allows to free the buffer of memory estimation at this point.
-            self.buffers[ESTIMATE] = None;
+    /// Returns the buffer of the computation. If there is no room for it, that of memory estimation is freed
+    /// first, which the documentation allows at this point.
+    fn compute_buffer(&mut self, bytes: usize, clock: &mut Clock) -> Result<Raw> {
+        let made = self.product.buffer(COMPUTE, bytes, clock);
+        if made.is_err() && self.product.buffers[ESTIMATE].take().is_some() {
             self.is_tight = true;
-            made = self.vendor.session.scratch(bytes);
+            return self.product.buffer(COMPUTE, bytes, clock);
         }
-        let made = made.map_err(|error| format!("OOM b{}: {error}", which + 1))?;
-        let address = made.as_mut_ptr();
-        self.buffers[which] = Some(made);
-        clock.resume();
-        Ok(address)
-    }
-
-    fn held(&self) -> usize {
-        let c = [Some(&self.offsets), self.indices.as_ref(), self.values.as_ref()];
-        let buffers = self.buffers.iter().map(Option::as_ref);
-        buffers.chain(c).flatten().map(Scratch::bytes).sum()
+        made
     }
 
     fn see_peak(&mut self) {
-        self.peak = self.peak.max(self.held());
+        let (offsets, entries) = self.product.c_bytes();
+        self.peak = self.peak.max(self.product.held(0..3) + offsets + entries);
     }
 
     /// Runs all phases from a new descriptor on, and returns their seconds, without those of allocating.
     fn phases(&mut self) -> Result<f64> {
-        let vendor = self.vendor;
+        let vendor = self.product.vendor;
         let (f, handle, session) = (&vendor.functions, vendor.handle, vendor.session);
-        let (n, alg) = (api::NON_TRANSPOSE, self.alg);
-        let sums = <T::Sum as tarsia::facade::Element>::TYPE.code();
-        let (a, b) = (self.a.raw, self.b.as_ref().map_or(self.a.raw, |b| b.raw));
-        let (one, zero) = (self.one, self.zero);
+        let (n, alg, null) = (api::NON_TRANSPOSE, self.product.alg, std::ptr::null_mut());
+        let sums = <T::Sum as Element>::TYPE.code();
+        let (a, b) = self.product.factors();
+        let (one, zero) = (self.product.one, self.product.zero);
         let (one, zero) = (void(&one), void(&zero));
         // Buffers kept from the last run must not take the memory that this one needs.
         if self.is_tight {
-            self.buffers[COMPUTE] = None;
+            self.product.buffers[COMPUTE] = None;
         }
         session.synchronize()?;
 
         let mut clock = Clock::start();
-        let (rows, cols) = (self.shape.0 as i64, self.shape.1 as i64);
-        let (offsets, null) = (self.offsets.as_mut_ptr(), std::ptr::null_mut());
-        let make = f.cusparseCreateCsr;
-        // SAFETY: there is room for the offsets; C has no entries yet.
-        let c = vendor.matrix("createCsr", |raw| unsafe {
-            let (index, base, value) = (api::INDEX_32, api::BASE_ZERO, T::TYPE.code());
-            make(raw, rows, cols, 0, offsets, null, null, index, index, base, value)
-        })?;
+        let c = self.product.empty_c()?;
         let run = Run::new(vendor)?;
         let descr = run.raw();
 
@@ -203,7 +89,7 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
         let ask =
             unsafe { estimate(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes, null) };
         check(ask, "workEst")?;
-        let buffer = self.buffer(WORK, bytes, &mut clock)?;
+        let buffer = self.product.buffer(WORK, bytes, &mut clock)?;
         // SAFETY: as above, with a buffer of that size, kept until C is copied.
         let status =
             unsafe { estimate(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes, buffer) };
@@ -216,27 +102,11 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
             let mut bytes3 = 0;
             // SAFETY: as for the work's estimate.
             let ask = unsafe {
-                let out = std::ptr::null_mut();
-                estimate(
-                    handle,
-                    n,
-                    n,
-                    one,
-                    a,
-                    b,
-                    zero,
-                    c.raw,
-                    sums,
-                    alg,
-                    descr,
-                    chunk,
-                    &mut bytes3,
-                    null,
-                    out,
-                )
+                let (size, out) = (&mut bytes3, std::ptr::null_mut());
+                estimate(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, chunk, size, null, out)
             };
             check(ask, "estMem")?;
-            let buffer = self.buffer(ESTIMATE, bytes3, &mut clock)?;
+            let buffer = self.product.buffer(ESTIMATE, bytes3, &mut clock)?;
             // SAFETY: as above, with a buffer of that size.
             let status = unsafe {
                 let (size, out) = (&mut bytes3, &mut bytes2);
@@ -246,7 +116,7 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
             self.see_peak();
             if self.is_tight {
                 clock.pause();
-                self.buffers[ESTIMATE] = None;
+                self.product.buffers[ESTIMATE] = None;
                 clock.resume();
             }
         } else {
@@ -255,34 +125,15 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
                 unsafe { compute(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes2, null) };
             check(ask, "compute")?;
         }
-        let buffer = self.buffer(COMPUTE, bytes2, &mut clock)?;
+        let buffer = self.compute_buffer(bytes2, &mut clock)?;
         let compute_start = Instant::now();
         // SAFETY: as above, with a buffer of that size, kept until C is copied.
         let status =
             unsafe { compute(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes2, buffer) };
         check(status, "compute")?;
-        let (mut c_rows, mut c_cols, mut nnz) = (0, 0, 0);
-        // SAFETY: the answers are valid for writes.
-        let status = unsafe { (f.cusparseSpMatGetSize)(c.raw, &mut c_rows, &mut c_cols, &mut nnz) };
-        check(status, "getSize")?;
+        let nnz = self.product.count(&c)?;
         self.last_compute_ms = 1e3 * compute_start.elapsed().as_secs_f64();
-        let nnz = usize::try_from(nnz)?;
-        if self.indices.is_none() || nnz != self.nnz {
-            clock.pause();
-            (self.indices, self.values) = (None, None);
-            let room = |width: usize| {
-                let made = session.scratch(nnz * width);
-                made.map_err(|error| format!("OOM C: {error}"))
-            };
-            self.indices = Some(room(size_of::<i32>())?);
-            self.values = Some(room(size_of::<T>())?);
-            self.nnz = nnz;
-            clock.resume();
-        }
-        let pointer = |scratch: &Option<Scratch<'_>>| scratch.as_ref().map_or(null, Scratch::as_mut_ptr);
-        let (indices, values) = (pointer(&self.indices), pointer(&self.values));
-        // SAFETY: there is room for so many entries.
-        check(unsafe { (f.cusparseCsrSetPointers)(c.raw, offsets, indices, values) }, "setPointers")?;
+        self.product.give_room(&c, nnz, &mut clock)?;
         // SAFETY: as above; C has its arrays now.
         let status =
             unsafe { (f.cusparseSpGEMM_copy)(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr) };
@@ -291,7 +142,7 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
         clock.pause();
         self.see_peak();
         drop(run);
-        Ok(clock.spent)
+        Ok(clock.spent())
     }
 }
 
@@ -300,26 +151,13 @@ impl<T: Number> SparseProduct<T> for CusparseProduct<'_, T> {
         let out = self.phases();
         if out.is_err() {
             // The next product needs the memory.
-            self.buffers = [None, None, None];
+            self.product.buffers = [const { None }; 3];
         }
         out
     }
 
     fn result(&mut self) -> Result<(Vec<i32>, Vec<i32>, Vec<T>)> {
-        let mut offsets = vec![0; self.shape.0 + 1];
-        let mut indices: Vec<i32> = room(self.nnz)?;
-        indices.resize(self.nnz, 0);
-        let mut values = blank::<T>(self.nnz)?;
-        let (Some(of_indices), Some(of_values)) = (&self.indices, &self.values) else {
-            return Err("nothing was computed".into());
-        };
-        // SAFETY: a run that succeeded has written all three.
-        unsafe {
-            self.offsets.read(&mut offsets)?;
-            of_indices.read(&mut indices)?;
-            of_values.read(&mut values)?;
-        }
-        Ok((offsets, indices, values))
+        self.product.result()
     }
 
     fn peak_bytes(&self) -> f64 {

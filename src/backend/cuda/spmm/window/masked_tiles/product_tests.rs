@@ -10,7 +10,7 @@ use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::spmm::analysis::SharedResults;
 use crate::backend::cuda::spmm::testing::{run_product, OnDevice, Placement};
-use crate::backend::SpmmExecutor;
+use crate::backend::{DenseExecutor, SpmmExecutor};
 use crate::format::masked_window::tests::all_rules;
 use crate::format::testing::TestMatrix;
 use crate::support::{Combo, Tf32, F32, F64};
@@ -180,7 +180,7 @@ impl MaskedTestProduct {
             executor.update_values(cx, stored.values()).unwrap();
         }
 
-        let on = (cx, &executor as &dyn SpmmExecutor, &problem);
+        let on = (cx, &executor as &SpmmExecutor, &problem);
         let given = [&b, &c].map(|values| bytemuck::cast_slice(values));
         let found = run_product(on, placement, (alpha.into(), beta.into()), given, (true, &what));
         let values_of = found.chunks_exact(size_of::<K::Value>()).map(bytemuck::pod_read_unaligned);
