@@ -204,7 +204,7 @@ fn checked_sum(terms: impl Iterator<Item = usize>) -> Option<i64> {
 pub fn sample(rows: usize) -> impl Iterator<Item = usize> {
     (0..rows.min(256) as u64).map(move |i| {
         let part = u128::from(i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        (part * rows as u128 >> 64) as usize
+        ((part * rows as u128) >> 64) as usize
     })
 }
 
