@@ -45,14 +45,16 @@ typedef struct {
 
 /* ---- Clocks and the table -------------------------------------------------------------------- */
 
-/* What was given to the device is done. */
+/* What was given to the device, if there is one, is done. */
 static PetscErrorCode Synchronize(void) {
     PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_DEVICE)
-    PetscDeviceContext context;
+#if defined(PETSC_HAVE_CUDA)
+    if (PetscDeviceInitialized(PETSC_DEVICE_CUDA)) {
+        PetscDeviceContext context;
 
-    PetscCall(PetscDeviceContextGetCurrentContext(&context));
-    PetscCall(PetscDeviceContextSynchronize(context));
+        PetscCall(PetscDeviceContextGetCurrentContext(&context));
+        PetscCall(PetscDeviceContextSynchronize(context));
+    }
 #endif
     PetscFunctionReturn(PETSC_SUCCESS);
 }
