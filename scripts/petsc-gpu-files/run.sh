@@ -14,7 +14,7 @@
 #   ptap        MatPtAP, first and with MAT_REUSE_MATRIX: 7 points 128^3, elasticity 32^3
 #   all         all but gamg256 (as without a PART)
 #
-#   --host      where there is no GPU: aij against aijtarsia, with grids of 24^3; shows that everything starts
+#   --host      where there is no GPU: aij against aijtarsia, with grids of 12^3; shows that everything starts
 #
 # OUT.tsv gets the lines of the programs, what they say beside goes to OUT.tsv.log. RANKS (1 2) are the
 # numbers of ranks, TURNS (9; multigrid and MatPtAP a third) how often each is timed, LIMIT (400) the
@@ -48,7 +48,7 @@ done
 out=$1
 shift
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=../gpu-bundle-files/common.sh
+# shellcheck source-path=SCRIPTDIR/../gpu-bundle-files source=common.sh
 source "$here/common.sh"
 unpack
 
@@ -79,7 +79,11 @@ if [[ -n $missing ]]; then
 fi
 
 types=aijcusparse,aijtarsia
-[[ -z $host ]] || types=aij,aijtarsia
+if [[ -n $host ]]; then
+    types=aij,aijtarsia
+    # Ranks may share cores.
+    export OMPI_MCA_mpi_yield_when_idle=1
+fi
 turns=${TURNS:-9}
 few=$(((turns + 2) / 3))
 read -r -a ranks <<<"${RANKS:-1 2}"
@@ -91,7 +95,7 @@ header=(-header)
 # size N: the points in each direction of a grid that has N of them without SIZE and --host.
 size() {
     if [[ -n $host ]]; then
-        echo 24
+        echo 12
     else
         echo $(($1 / ${SIZE:-1}))
     fi
