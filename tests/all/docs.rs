@@ -363,7 +363,9 @@ fn cargo_names_exist(words: &[&str]) -> bool {
 /// file and the options exist; of Cargo, the packages and tests that it names.
 #[test]
 fn commands_are_known() {
-    let bundle = std::fs::read_to_string(root().join("scripts/gpu-bundle")).unwrap();
+    // Folders with scripts for other machines, and what makes them.
+    let bundles = [("dist/gpu/", "scripts/gpu-bundle"), ("dist/gpu-petsc/", "scripts/petsc-gpu")]
+        .map(|(folder, script)| (folder, script, std::fs::read_to_string(root().join(script)).unwrap()));
     let mut count = 0;
     for (path, text) in pages() {
         let blocks = split(&text).0.into_iter().filter(|(language, _)| *language == "sh");
@@ -398,9 +400,12 @@ fn commands_are_known() {
                     }
                 }
                 count += 1;
-            } else if let Some(script) = program.strip_prefix("dist/gpu/") {
-                if !bundle.contains(script) {
-                    wrong("scripts/gpu-bundle makes no such file".to_string());
+            } else if let Some((script, text, file)) = bundles
+                .iter()
+                .find_map(|(folder, script, text)| Some((script, text, program.strip_prefix(folder)?)))
+            {
+                if !text.contains(file) {
+                    wrong(format!("{script} makes no such file"));
                 }
             } else if program == "cargo" && !cargo_names_exist(arguments) {
                 wrong("there is no such package or test".to_string());

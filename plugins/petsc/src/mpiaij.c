@@ -102,6 +102,8 @@ static PetscErrorCode MatConvert_MPIAIJTarsia_MPIAIJ(Mat A, MatType type, MatReu
 }
 
 static PetscErrorCode MatConvert_MPIAIJ_MPIAIJTarsia(Mat A, MatType type, MatReuse reuse, Mat *B) {
+    PetscBool device;
+
     PetscFunctionBegin;
     (void)type;
     if (reuse == MAT_REUSE_MATRIX) {
@@ -110,6 +112,10 @@ static PetscErrorCode MatConvert_MPIAIJ_MPIAIJTarsia(Mat A, MatType type, MatReu
     }
     if (reuse == MAT_INITIAL_MATRIX)
         PetscCall(MatDuplicate(A, MAT_COPY_VALUES, B));
+    /* Where there is a device, the functions of PETSc's type there, and its vectors. */
+    PetscCall(TarsiaUseDevice(&device));
+    if (device)
+        PetscCall(MatConvert(*B, BaseType(device), MAT_INPLACE_MATRIX, B));
     PetscCall(Attach(*B));
     if ((*B)->assembled)
         PetscCall(AttachBlocks(*B));

@@ -21,6 +21,10 @@ PetscErrorCode TarsiaGetArrays(Mat A, TarsiaArrays *arrays) {
     if (arrays->device) {
         PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
         arrays->nnz = (PetscInt)info.nz_used;
+#if defined(PETSC_HAVE_CUDA)
+        /* Where most rows are empty, the offsets above are those of the others. */
+        PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &arrays->offsets, &arrays->columns));
+#endif
     } else {
         arrays->nnz = arrays->rows ? arrays->offsets[arrays->rows] : 0;
     }
@@ -116,16 +120,19 @@ static PetscErrorCode MakePlan(Mat A, TarsiaMatrix *matrix, TarsiaPlanKind kind,
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Counts the rows with entries, for the number of additions that PETSc logs. */
-static PetscErrorCode CountNonemptyRows(const TarsiaArrays *arrays, PetscInt *count) {
+/* Counts the rows with entries, by the pattern that PETSc has on the host for every matrix. */
+static PetscErrorCode CountNonemptyRows(Mat A, PetscInt *count) {
+    const PetscInt *offsets;
+    PetscInt rows;
+    PetscBool done;
+
     PetscFunctionBegin;
     *count = 0;
-    if (arrays->device) {
-        *count = arrays->rows;
-    } else {
-        for (PetscInt i = 0; i < arrays->rows; i++)
-            *count += arrays->offsets[i + 1] > arrays->offsets[i];
-    }
+    PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &rows, &offsets, NULL, &done));
+    PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A sequential matrix has no row offsets");
+    for (PetscInt i = 0; i < rows; i++)
+        *count += offsets[i + 1] > offsets[i];
+    PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &rows, &offsets, NULL, &done));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -138,7 +145,7 @@ PetscErrorCode TarsiaCheckPattern(Mat A, TarsiaMatrix *matrix, const TarsiaArray
     if (matrix->pattern != pattern || matrix->offsets != arrays->offsets ||
         matrix->columns != arrays->columns || matrix->nnz != arrays->nnz) {
         PetscCall(TarsiaDestroyPlans(matrix));
-        PetscCall(CountNonemptyRows(arrays, &matrix->nonempty_rows));
+        PetscCall(CountNonemptyRows(A, &matrix->nonempty_rows));
         matrix->pattern = pattern;
         matrix->offsets = arrays->offsets;
         matrix->columns = arrays->columns;

@@ -223,8 +223,7 @@ static PetscErrorCode Multiply(Mat A, TarsiaPlanKind kind, Vec x, Vec y, Vec z) 
     PetscCall(TarsiaCheckPattern(A, matrix, &arrays));
     /* Most rows of an off-diagonal block are empty. Below two fifths PETSc keeps a list of the
      * others and leaves the rest of z alone, which the library would read and write. */
-    if (kind == TARSIA_PLAN_MULT && in_place && !arrays.device &&
-        5.0 * matrix->nonempty_rows < 2.0 * arrays.rows) {
+    if (kind == TARSIA_PLAN_MULT && in_place && 5.0 * matrix->nonempty_rows < 2.0 * arrays.rows) {
         PetscCall(MultiplyByPetsc(A, kind, x, y, z));
         PetscFunctionReturn(PETSC_SUCCESS);
     }
