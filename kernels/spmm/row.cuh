@@ -400,8 +400,8 @@ struct WideRows {
         const int longest = __reduce_max_sync(ALL_LANES, total);
         const int shortest = __reduce_min_sync(ALL_LANES, total);
         // Mask of the first NOW lanes of each group.
-        constexpr unsigned LANES = LANES < 32 ? (1u << (LANES % 32)) - 1 : ALL_LANES;
-        constexpr unsigned POSITIONS = ALL_LANES / LANES * ((1u << NOW) - 1);
+        constexpr unsigned GROUP = LANES < 32 ? (1u << (LANES % 32)) - 1 : ALL_LANES;
+        constexpr unsigned POSITIONS = ALL_LANES / GROUP * ((1u << NOW) - 1);
         fetch(0);
         __syncwarp();
         place(0);
