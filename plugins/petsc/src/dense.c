@@ -9,6 +9,8 @@
 typedef struct {
     Mat matrix;
     PetscBool device, write;
+    /* The matrix is the host's, and is on the device for the time of the product. */
+    PetscBool converted;
     PetscScalar *values;
     tarsiaDnMatDescr_t descr;
 } DenseFactor;
@@ -20,6 +22,17 @@ static PetscErrorCode AcquireDense(Mat B, PetscBool write, PetscBool device, Den
     factor->matrix = B;
     factor->device = device;
     factor->write = write;
+    factor->converted = PETSC_FALSE;
+#if defined(PETSC_HAVE_CUDA)
+    if (device) {
+        PetscBool there;
+
+        PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQDENSECUDA, &there));
+        if (!there)
+            PetscCall(MatConvert(B, MATSEQDENSECUDA, MAT_INPLACE_MATRIX, &B));
+        factor->converted = there ? PETSC_FALSE : PETSC_TRUE;
+    }
+#endif
     PetscCall(MatDenseGetLDA(B, &ld));
 #if defined(PETSC_HAVE_CUDA)
     if (device) {
@@ -48,6 +61,8 @@ static PetscErrorCode ReleaseDense(DenseFactor *factor) {
         else
             PetscCall(MatDenseCUDARestoreArrayRead(factor->matrix,
                                                    (const PetscScalar **)&factor->values));
+        if (factor->converted)
+            PetscCall(MatConvert(factor->matrix, MATSEQDENSE, MAT_INPLACE_MATRIX, &factor->matrix));
         PetscFunctionReturn(PETSC_SUCCESS);
     }
 #endif
