@@ -253,7 +253,8 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         let windows = |row| (count(row), self.rule.window.min(count(row).saturating_mul(window::SPREAD)));
         let sorted = self.problem.sorted_output || !direct;
         let runs = !sorted || known.is_some();
-        let suits = window::suits(&left, &right, of_right, runs, windows);
+        let ranked = ranks.as_ref().is_some_and(|ranks| ranks.recorded);
+        let suits = !ranked && window::suits(&left, &right, of_right, runs, windows);
         let rule = Rule { window: if suits { self.rule.window } else { 0 }, ..self.rule };
         let shared = ranks.as_mut().map(|ranks| ranks.share());
         let items = &self.items[..];

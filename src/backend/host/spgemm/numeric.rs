@@ -165,9 +165,6 @@ pub fn multiply<K: Key, L, R, T, Y>(
 {
     let factors = Factors { task, left_values, right_values, alpha, out };
     scratch.for_each_item(task.items, |set, rows| factors.multiply_rows(set, rows));
-    if task.known.is_some() && !scratch.is_clean() {
-        pattern_changed();
-    }
 }
 
 /// The factors with their values, and C.
@@ -203,8 +200,7 @@ where
             return;
         }
         let by_column = !set.by_column.is_empty() && self.task.ranks.is_none();
-        let entries = counted.offsets[rows.end] - counted.offsets[rows.start];
-        let timed = set.pace.begin(by_column && self.task.known.is_none(), entries as usize);
+        let timed = set.pace.begin(by_column && self.task.known.is_none() && !rows.is_empty());
         self.task.for_each_row(rows, set.trace.len(), |row, way| {
             let in_array = rule.array(self.task.range(row).len(), right.cols);
             let mut kept = ranks_of(row);
@@ -219,7 +215,7 @@ where
                     }
                 }
                 Way::Find(0) if in_array && by_column => match self.task.known(&self.task.range(row)) {
-                    Some(columns) => self.sum_known(row, columns, set.by_column),
+                    Some(columns) => self.sum_known(row, columns, set),
                     None if set.pace.branches() => self.sum_by_column::<true>(row, set),
                     None => self.sum_by_column::<false>(row, set),
                 },
@@ -281,15 +277,13 @@ where
         self.take_sums(row, list, sums);
     }
 
-    /// Computes a row whose columns are known with a sum for each column of the product. If the pattern of A
-    /// or B has changed, sums of other columns stay in `sums`, where [`Scratch::is_clean`] finds them.
-    fn sum_known(&self, row: usize, columns: &[K], sums: &mut [T]) {
+    /// Computes a row whose columns are known with a sum for each column of the product.
+    fn sum_known(&self, row: usize, columns: &[K], Set { array, by_column: sums, .. }: &mut Set<'_, K, T>) {
         let base = self.task.right.base;
+        Places::<K>::begin(array, columns.len());
+        Places::<K>::mark(array, columns, 0);
         self.each(row, |indices, values, factor| {
-            for (index, value) in indices.iter().zip(values) {
-                let Some(sum) = sums.get_mut((index.to_i64() - base) as usize) else { pattern_changed() };
-                *sum += factor * value.widen();
-            }
+            array.add_known((indices, base, values), factor, sums);
         });
         self.take_sums(row, columns, sums);
     }

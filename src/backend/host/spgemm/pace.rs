@@ -7,7 +7,7 @@ use std::time::Instant;
 /// Number of items that are timed with each code.
 const TIMED: usize = 2;
 
-/// Times of both codes on one thread, in seconds an entry of C.
+/// Times of both codes on one thread, in seconds an item: items have about equal numbers of products.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
     /// Least time of the code without the branch, and of the one with it.
@@ -16,8 +16,8 @@ pub struct Pace {
     timed: usize,
 }
 
-/// Item that is being timed: its start and its entries of C.
-pub type Timed = Option<(Instant, usize)>;
+/// Start of an item that is being timed.
+pub type Timed = Option<Instant>;
 
 impl Pace {
     /// Returns whether the code with a branch is to run now.
@@ -30,14 +30,14 @@ impl Pace {
     }
 
     /// Begins an item, which is timed if that is `wanted` and both codes have not run often enough.
-    pub fn begin(&self, wanted: bool, entries: usize) -> Timed {
-        (wanted && entries > 0 && self.timed < 2 * TIMED).then(|| (Instant::now(), entries))
+    pub fn begin(&self, wanted: bool) -> Timed {
+        (wanted && self.timed < 2 * TIMED).then(Instant::now)
     }
 
     /// Ends an item.
     pub fn end(&mut self, timed: Timed) {
-        if let Some((start, entries)) = timed {
-            let (code, time) = (usize::from(self.branches()), start.elapsed().as_secs_f64() / entries as f64);
+        if let Some(start) = timed {
+            let (code, time) = (usize::from(self.branches()), start.elapsed().as_secs_f64());
             if self.timed < 2 || time < self.least[code] {
                 self.least[code] = time;
             }
@@ -58,7 +58,7 @@ mod tests {
             for _ in 0..2 * TIMED {
                 let branches = pace.branches();
                 ran[usize::from(branches)] += 1;
-                let timed = pace.begin(true, 10);
+                let timed = pace.begin(true);
                 assert!(timed.is_some());
                 if branches == slow {
                     std::thread::sleep(std::time::Duration::from_millis(20));
@@ -66,13 +66,13 @@ mod tests {
                 pace.end(timed);
             }
             assert_eq!((ran, pace.branches()), ([TIMED; 2], !slow));
-            assert!(pace.begin(true, 10).is_none());
+            assert!(pace.begin(true).is_none());
         }
     }
 
     #[test]
-    fn items_without_entries_or_choice_are_not_timed() {
+    fn items_without_a_choice_are_not_timed() {
         let pace = Pace::default();
-        assert!(pace.begin(true, 0).is_none() && pace.begin(false, 10).is_none() && pace.branches());
+        assert!(pace.begin(false).is_none() && pace.branches());
     }
 }

@@ -223,6 +223,26 @@ impl ArrayPlaces<'_> {
         }
         self.count = count as u32;
     }
+
+    /// Adds `factor` times a row of the right factor to sums by column, where all columns of the row of the
+    /// product have been [marked](Places::mark).
+    #[inline(always)]
+    pub fn add_known<J: Index, R: Storage<T>, T: Accumulator>(
+        &mut self,
+        (indices, base, values): (&[J], i64, &[R]),
+        factor: T,
+        sums: &mut [T],
+    ) {
+        let (places, start) = (&*self.places, self.start);
+        let (values, sums) = (&values[..indices.len()], &mut sums[..places.len()]);
+        for (index, value) in indices.iter().zip(values) {
+            let col = (index.to_i64() - base) as usize;
+            if places.get(col).is_none_or(|&place| place < start) {
+                pattern_changed();
+            }
+            sums[col] += factor * value.widen();
+        }
+    }
 }
 
 impl<K: Key> Places<K> for ArrayPlaces<'_> {
@@ -276,6 +296,13 @@ impl<K: Key> Places<K> for ArrayPlaces<'_> {
     }
 }
 
+/// Most bytes of the arrays of all threads, and of their sums by column.
+pub const ARRAY_BYTES: usize = 256 << 20;
+
+/// Largest number of columns for which a thread keeps a sum of each: 4 MiB in fp64, some of which stay in its
+/// second-level cache.
+pub const SUMMED_COLS: usize = 1 << 19;
+
 /// The rule that chooses the accumulator of a row from the maximum number of its entries and the number of
 /// columns. Results do not depend on the choice, only time and memory do.
 #[derive(Clone, Copy, Debug)]
@@ -296,15 +323,8 @@ impl Rule {
     /// threads take at most 256 MiB, for up to 512 threads. With more columns the array is used if it takes
     /// at most twice the table's memory: 4 bytes per column against 16 to 32 bytes per entry.
     pub fn of(threads: usize) -> Rule {
-        const BYTES: usize = 256 << 20;
-        let cols = BYTES / size_of::<u32>() / threads.max(1);
+        let cols = ARRAY_BYTES / size_of::<u32>() / threads.max(1);
         Rule { small_cols: cols.clamp(1 << 17, 1 << 22), ratio: 8, window: WINDOW }
-    }
-
-    /// Returns whether rows in the array have their sums by column and not by place.
-    #[inline]
-    pub fn by_column(&self, cols: usize) -> bool {
-        cols <= SUMMED_COLS
     }
 
     /// Returns whether a row of at most `most` distinct columns of `cols` uses the array; otherwise it uses
@@ -314,10 +334,6 @@ impl Rule {
         cols <= self.small_cols || (cols <= i32::MAX as usize && cols / self.ratio <= most)
     }
 }
-
-/// Largest number of columns for which a thread keeps a sum of each: 4 MiB in fp64, some of which stay in its
-/// second-level cache.
-const SUMMED_COLS: usize = 1 << 19;
 
 /// Largest number of columns that are sorted by vector code, which needs memory in proportion.
 const VECTOR_SORTED: usize = 2048;

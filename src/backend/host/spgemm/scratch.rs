@@ -22,6 +22,8 @@ pub struct Needs {
     array: usize,
     /// Columns that have a sum each: those of the array, or none.
     summed: usize,
+    /// Entries of all rows.
+    entries: usize,
     /// Distinct columns of a row.
     row: usize,
     /// Words of the bitmap that sorts: [`order`](super::places::order) uses at most one per entry.
@@ -55,9 +57,20 @@ impl Needs {
         let window = window::width(row, cols, rule.window);
         let bits = row.min(cols.div_ceil(64));
         let spare = places::spare::<K>(row);
-        // Where there are fewer entries than columns, clearing the sums would take longer than the product.
-        let summed = if rule.by_column(cols) && entries >= cols { array } else { 0 };
-        Needs { slots, array, summed, row, bits, spare, window, window_sums: window, trace: 0, ranks: 0 }
+        let summed = if cols <= places::SUMMED_COLS { array } else { 0 };
+        Needs {
+            slots,
+            array,
+            summed,
+            entries,
+            row,
+            bits,
+            spare,
+            window,
+            window_sums: window,
+            trace: 0,
+            ranks: 0,
+        }
     }
 
     /// Returns the sizes for counting, without the row itself and its sums.
@@ -65,9 +78,11 @@ impl Needs {
         Needs { summed: 0, row: 0, bits: 0, spare: 0, window_sums: 0, ..self }
     }
 
-    /// Adds a trace of at most this many products, and ranks for rows that are traced, or for all rows.
+    /// Adds a trace of at most this many products, and ranks for rows that are traced, or for all rows,
+    /// which then need no sums by column.
     pub fn with_trace(self, products: usize, all: bool) -> Self {
-        Needs { trace: products, ranks: if all { self.row } else { self.row.min(products) }, ..self }
+        let (ranks, summed) = if all { (self.row, 0) } else { (self.row.min(products), self.summed) };
+        Needs { trace: products, ranks, summed, ..self }
     }
 }
 
@@ -138,8 +153,30 @@ pub struct Scratch<K: Key, T: Pod> {
 
 impl<K: Key, T: Pod + Send> Scratch<K, T> {
     /// Allocates memory for as many threads, up to `sets`, as the memory limit permits.
-    pub fn new(cx: &Context, mut sets: usize, needs: Needs) -> Result<Self> {
-        let Needs { slots, array, summed, row, bits, spare, window, window_sums, trace, ranks } = needs;
+    pub fn new(cx: &Context, mut sets: usize, mut needs: Needs) -> Result<Self> {
+        // Where there are fewer entries than sums by column, clearing these would take longer than the product.
+        let bytes = sets.saturating_mul(padded::<T>(needs.summed));
+        if needs.entries < sets.saturating_mul(needs.summed) || bytes > places::ARRAY_BYTES {
+            needs.summed = 0;
+        }
+        loop {
+            let each = Self::bytes_of(&needs);
+            match Buffer::zeroed(&cx.allocator, each.saturating_mul(sets)) {
+                // Sums by column only save time, and so do threads.
+                Err(error) if error.status == Status::InsufficientResources && needs.summed > 0 => {
+                    needs.summed = 0;
+                }
+                Err(error) if error.status == Status::InsufficientResources && sets > 1 => {
+                    sets = sets.div_ceil(2)
+                }
+                bytes => return Ok(Scratch { needs, sets, bytes: bytes?, types: PhantomData }),
+            }
+        }
+    }
+
+    /// Returns the bytes of a thread's memory.
+    fn bytes_of(needs: &Needs) -> usize {
+        let Needs { slots, array, summed, row, bits, spare, window, window_sums, trace, ranks, .. } = *needs;
         let each = [
             padded::<[K; 2]>(slots),
             padded::<u32>(array),
@@ -153,15 +190,7 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
             padded::<u16>(ranks),
             padded::<u16>(trace),
         ];
-        let each = each.into_iter().fold(0, usize::saturating_add);
-        loop {
-            match Buffer::zeroed(&cx.allocator, each.saturating_mul(sets)) {
-                Err(error) if error.status == Status::InsufficientResources && sets > 1 => {
-                    sets = sets.div_ceil(2)
-                }
-                bytes => return Ok(Scratch { needs, sets, bytes: bytes?, types: PhantomData }),
-            }
-        }
+        each.into_iter().fold(0, usize::saturating_add)
     }
 
     /// Calls `work` for every item (see [`super::rows::cut_items`]). Each thread takes the next unprocessed
@@ -179,15 +208,9 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
         pieces::for_each(pieces::each(&mut sets), |_, set| take_items(set));
     }
 
-    /// Returns whether all sums by column are zero, as between rows.
-    pub fn is_clean(&mut self) -> bool {
-        let clean =
-            |sums: &[T]| bytemuck::cast_slice::<T, u8>(sums).iter().fold(0, |all, &byte| all | byte) == 0;
-        self.split().iter().all(|set| clean(set.by_column))
-    }
-
     fn split(&mut self) -> Vec<Set<'_, K, T>> {
-        let Needs { slots, array, summed, row, bits, spare, window, window_sums, trace, ranks } = self.needs;
+        let Needs { slots, array, summed, row, bits, spare, window, window_sums, trace, ranks, .. } =
+            self.needs;
         let (size, mut all) = (self.bytes.len() / self.sets, &mut self.bytes[..]);
         let sets = (0..self.sets).map(|_| {
             let (mut rest, later) = std::mem::take(&mut all).split_at_mut(size);
