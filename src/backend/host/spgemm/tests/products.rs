@@ -279,12 +279,11 @@ fn factors_with_long_rows() -> (Stored<f64>, Stored<f64>) {
     (Stored::csr((24, 24), &left), Stored::csr((24, 50), &right))
 }
 
+type Bits = Vec<(i64, i64, u64)>;
+
 /// Returns a plan whose rows have known columns and sums by column, without ranks and windows, after a first
 /// product, and the bits of that.
-fn summed_by_column(
-    cx: &Context,
-    (a, b): (&Stored<f64>, &Stored<f64>),
-) -> (HostSpgemm<i32, F64>, Vec<(i64, i64, u64)>) {
+fn summed_by_column(cx: &Context, (a, b): (&Stored<f64>, &Stored<f64>)) -> (HostSpgemm<i32, F64>, Bits) {
     let mut problem = problem::<F64>(Operation::NonTranspose, Operation::NonTranspose, a, b);
     problem.value_updates = true;
     let mut executor = executor::<i32, F64>(cx, &problem).unwrap();
