@@ -55,7 +55,8 @@ __device__ __forceinline__ bool is_last(const Join &j, const Part &own, int64_t 
     __threadfence();
     return true;
 }
-// The same for a part whose sums are in one warp.
+// Returns whether a part is the last one of its row to end, where one warp has the sums of the
+// part.
 __device__ __forceinline__ bool is_last(const Join &j, const Part &own, int64_t column_tile) {
     return is_last(
         j, own, column_tile, threadIdx.x & 31, [] { __syncwarp(); },

@@ -97,7 +97,7 @@ pub trait Operation: Default + Send + Sync + 'static {
     }
 }
 
-/// What a plan asks the executor of any operation.
+/// Executor of any operation, as a plan sees it.
 pub trait Executor: Send + Sync {
     /// Describes it, for tarsiaPlan_getInfo.
     fn built(&self) -> Built;

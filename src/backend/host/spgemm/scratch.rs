@@ -117,7 +117,7 @@ pub struct Set<'a, K, T> {
     pub array: ArrayPlaces<'a>,
     /// Sum of each column of the product, where rows in the array have their sums by column; zero between rows.
     pub by_column: &'a mut [T],
-    /// Which code adds these sums.
+    /// Choice of the code that adds these sums.
     pub pace: Pace,
     /// Accumulator for rows with neighbouring columns.
     pub window: Window<'a, T>,
