@@ -372,6 +372,7 @@ impl Handle {
 
     /// Runs `f`, which enqueues work on the handle's stream, and records the work afterwards.
     pub fn enqueue<R>(&self, f: impl FnOnce(Context, &Enqueuing) -> Result<R>) -> Result<R> {
+        let _call = self.backend.begin_call()?;
         let (cx, enqueuing) = {
             let mut state = self.state.lock();
             let (cx, stream) = (state.context(), state.stream);

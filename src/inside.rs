@@ -6,10 +6,11 @@
 //! takes the list along ([`List`]), since the thread that handed it over waits for it and holds its locks
 //! meanwhile.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
+use crate::memory::float_env;
 
 /// Access of a call to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,22 @@ impl Entries {
 
 thread_local! {
     static INSIDE: RefCell<Entries> = const { RefCell::new(Entries::NONE) };
+}
+
+thread_local! {
+    static USER_FUNCTIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Runs a user function that a call of the library calls: it may change this thread's floating-point environment,
+/// which is put right afterwards, and anything else that belongs to the thread.
+pub fn user_function<R>(f: impl FnOnce() -> R) -> R {
+    USER_FUNCTIONS.set(USER_FUNCTIONS.get() + 1);
+    float_env::callback(f)
+}
+
+/// Number of user functions that this thread has begun to run.
+pub fn user_functions() -> u64 {
+    USER_FUNCTIONS.get()
 }
 
 /// Returns `INVALID_STATE` if the user's functions have called the library at such a depth that the list may

@@ -7,6 +7,7 @@ pub mod cuda;
 pub mod host;
 pub mod reference;
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use once_cell::sync::Lazy;
@@ -31,6 +32,31 @@ pub struct LayoutInfo {
     pub in_place: bool,
     /// Ratio of slots for values in the layout to stored entries (1 = no padding).
     pub fill: f64,
+}
+
+/// Guard of a call that enqueues work: keeps what the backend needs in force on this thread until it is dropped.
+pub struct CallGuard {
+    end: Option<fn()>,
+    /// Makes the type neither `Send` nor `Sync`.
+    thread: PhantomData<*const ()>,
+}
+
+impl CallGuard {
+    /// For backends that need nothing.
+    pub const NOTHING: Self = CallGuard { end: None, thread: PhantomData };
+
+    /// A guard that calls `end` when it is dropped.
+    pub const fn ended_by(end: fn()) -> Self {
+        CallGuard { end: Some(end), thread: PhantomData }
+    }
+}
+
+impl Drop for CallGuard {
+    fn drop(&mut self) {
+        if let Some(end) = self.end {
+            end();
+        }
+    }
 }
 
 /// Interface of a kind of machine to plans and handles. The defaults are for a CPU, whose memory is the
@@ -88,6 +114,11 @@ pub trait Backend: Operations + Send + Sync {
     /// backend does not work there.
     fn check_process(&self) -> Result<()> {
         Ok(())
+    }
+    /// Begins a call that enqueues work, and may make several calls of the backend for it. They are correct without
+    /// this, and take less of the host's time within it.
+    fn begin_call(&self) -> Result<CallGuard> {
+        Ok(CallGuard::NOTHING)
     }
     /// Makes an event that follows the last work of a handle on the stream; `None` where every call is
     /// synchronous.

@@ -14,7 +14,8 @@ use super::objects::{self, pointer, tarsiaHandle_t};
 use crate::backend;
 use crate::context::{Handle, Logger};
 use crate::error::{refuse_if, Error, Result};
-use crate::memory::{float_env, heap, RawMemory, UserMemory};
+use crate::inside;
+use crate::memory::{heap, RawMemory, UserMemory};
 use crate::plan::PlanCache;
 use crate::types::{Address, BackendKind, LogLevel};
 
@@ -349,7 +350,7 @@ impl Logger for UserLogger {
     fn log(&self, level: LogLevel, message: &CString) {
         // SAFETY: the caller of tarsiaSetLogger promised that the function may
         // be called with ctx; the text ends with 0 and outlives the call.
-        float_env::callback(|| unsafe {
+        inside::user_function(|| unsafe {
             (self.callback)(self.ctx.as_mut_ptr(), level.into(), message.as_ptr())
         })
     }

@@ -26,6 +26,7 @@ use parking_lot::Mutex;
 use in_flight::Pending;
 
 use crate::error::{refuse_if, require, Error, Result, Status};
+use crate::inside;
 use crate::types::{Address, ComputeType, DataType};
 
 pub use context::{Context, Workspace, COUNTERS, COUNTER_BYTES, SLOTS};
@@ -132,7 +133,7 @@ impl UserMemory {
 impl RawMemory for UserMemory {
     fn allocate(&self, bytes: usize, stream: Address) -> Result<Address> {
         // SAFETY: the caller of `new` promised that the function may be called.
-        let out = float_env::callback(|| unsafe {
+        let out = inside::user_function(|| unsafe {
             (self.alloc)(self.ctx.as_mut_ptr(), bytes, stream.as_mut_ptr())
         });
         refuse_if!(out.is_null(), new(Status::AllocFailed), "the user's allocator gave no {bytes} bytes");
@@ -152,7 +153,7 @@ impl RawMemory for UserMemory {
     fn release(&self, address: Address, bytes: usize, stream: Address) {
         // SAFETY: the caller of `new` promised that the function may be called;
         // the address came from the user's allocation function.
-        float_env::callback(|| unsafe {
+        inside::user_function(|| unsafe {
             (self.free)(self.ctx.as_mut_ptr(), address.as_mut_ptr(), bytes, stream.as_mut_ptr())
         });
     }

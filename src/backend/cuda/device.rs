@@ -1,6 +1,8 @@
 //! A CUDA device and the context in which the library works on it.
 
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
@@ -15,7 +17,9 @@ use super::in_flight::StreamEvent;
 use super::libcuda;
 use super::memory::{self, Pool};
 use super::module::Modules;
+use crate::backend::CallGuard;
 use crate::error::{Error, Result, Status};
+use crate::inside;
 use crate::memory::in_flight::{LastWork, Pending};
 use crate::memory::{process, Context};
 use crate::select::device::Attributes;
@@ -119,15 +123,40 @@ pub struct Properties {
 
 /// Guard that keeps the context current until it is dropped.
 pub struct Entered {
-    _private: (),
+    /// False if the context was current already, so that nothing has to be put back.
+    has_pushed: bool,
+    /// Makes the type neither `Send` nor `Sync`: each thread has a current context of its own.
+    thread: PhantomData<*const ()>,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        let mut context: Raw = std::ptr::null_mut();
-        // SAFETY: `context` is valid for a write; `enter` has pushed one.
-        unsafe { driver::cuCtxPopCurrent_v2(&mut context) };
+        if self.has_pushed {
+            let mut context: Raw = std::ptr::null_mut();
+            // SAFETY: `context` is valid for a write; `enter` has pushed one.
+            unsafe { driver::cuCtxPopCurrent_v2(&mut context) };
+        }
     }
+}
+
+/// The context that a whole call of this thread works in ([`Device::begin_call`]), and the number of user
+/// functions that the thread had run by then. After another such function any context may be current.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Begun {
+    context: Address,
+    user_functions: u64,
+}
+
+thread_local! {
+    static BEGUN: Cell<Option<Begun>> = const { Cell::new(None) };
+}
+
+/// Ends what [`Device::begin_call`] began.
+fn end_call() {
+    BEGUN.set(None);
+    let mut context: Raw = std::ptr::null_mut();
+    // SAFETY: `context` is valid for a write; `begin_call` has pushed one.
+    unsafe { driver::cuCtxPopCurrent_v2(&mut context) };
 }
 
 /// Call that works on a device: the context of the call, and the device, whose CUDA context is current until
@@ -206,13 +235,45 @@ impl Device {
 
     /// Makes the context current for this thread until the guard is dropped.
     pub fn enter(&self) -> Result<Entered> {
+        self.check_process()?;
+        let has_pushed = BEGUN.get() != Some(self.begun_now());
+        if has_pushed {
+            self.push()?;
+        }
+        Ok(Entered { has_pushed, thread: PhantomData })
+    }
+
+    /// Makes the context current for a whole call of this thread, which lasts until the guard is dropped:
+    /// [`Self::enter`] then need not ask the driver. Calls of the driver that only look at the current context or
+    /// change it are a large part of what a small product costs the host.
+    pub fn begin_call(&self) -> Result<CallGuard> {
+        self.check_process()?;
+        let here = self.begun_now();
+        if BEGUN.get() == Some(here) {
+            return Ok(CallGuard::NOTHING);
+        }
+        self.push()?;
+        BEGUN.set(Some(here));
+        Ok(CallGuard::ended_by(end_call))
+    }
+
+    /// What [`BEGUN`] has while a call in this context runs and no user function has been called.
+    fn begun_now(&self) -> Begun {
+        Begun { context: self.context, user_functions: inside::user_functions() }
+    }
+
+    fn push(&self) -> Result<()> {
+        // SAFETY: the context belongs to the caller, who keeps it alive, or is a primary context to which we
+        // hold a reference.
+        check(unsafe { driver::cuCtxPushCurrent_v2(driver::raw(self.context)) }, "cuCtxPushCurrent")
+    }
+
+    /// Returns `INVALID_STATE` in a process that `fork` made after the device was opened.
+    pub fn check_process(&self) -> Result<()> {
         if self.process != process::generation() {
             return Err(after_fork("handle: it was made before fork()"));
         }
-        // SAFETY: the context belongs to the caller, who keeps it alive, or is a primary context to which we
-        // hold a reference.
-        check(unsafe { driver::cuCtxPushCurrent_v2(driver::raw(self.context)) }, "cuCtxPushCurrent")?;
-        Ok(Entered { _private: () })
+        Ok(())
     }
 
     /// Begins a call on the device: makes its context current until the result is dropped.

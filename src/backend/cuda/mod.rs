@@ -32,7 +32,7 @@ use std::sync::Arc;
 use self::device::Device;
 use self::in_flight::{StreamEvent, UserObject};
 use self::memory::CudaMemory;
-use crate::backend::Backend;
+use crate::backend::{Backend, CallGuard};
 use crate::error::{Error, Result, Status};
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{Lines, SparseMatrix, Structure};
@@ -129,7 +129,11 @@ impl Backend for Cuda {
     }
 
     fn check_process(&self) -> Result<()> {
-        self.device.enter().map(drop)
+        self.device.check_process()
+    }
+
+    fn begin_call(&self) -> Result<CallGuard> {
+        self.device.begin_call()
     }
 
     fn is_current(&self) -> bool {
