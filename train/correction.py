@@ -24,7 +24,7 @@ class Shape:
     relative: tuple
 
 
-SHAPE = Shape((0.333, 3.0), 88, 6, 0.14, ("row", "sell", "window", "smat", "dense"))
+SHAPE = Shape((0.333, 3.0), 160, 6, 0.14, ("row", "sell", "window", "smat", "dense"))
 # Parts that a number is divided into.
 BINS = 64
 # Leaves are whole numbers of so much.

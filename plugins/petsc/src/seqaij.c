@@ -446,11 +446,15 @@ PetscErrorCode TarsiaAttach(Mat A) {
         PetscFunctionReturn(PETSC_SUCCESS);
 #if defined(PETSC_HAVE_CUDA)
     if (!device) {
-        PetscBool bound;
+        PetscBool bound, propagates, assembled;
 
+        /* PETSc counts every matrix of a host's type as bound to the CPU. What the program has bound
+         * itself passes that on. */
         PetscCall(MatBoundToCPU(A, &bound));
+        PetscCall(MatGetBindingPropagates(A, &propagates));
+        PetscCall(MatAssembled(A, &assembled));
         PetscCall(TarsiaUseDevice(&device));
-        if (device && !bound)
+        if (device && assembled && !(bound && propagates))
             PetscCall(MatConvert(A, BaseType(device), MAT_INPLACE_MATRIX, &A));
         device = OnDevice(A);
     }

@@ -546,6 +546,39 @@ impl Properties {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::cuda::convert::testing::context_of_device;
+
+    fn current() -> Address {
+        let mut context: Raw = std::ptr::null_mut();
+        // SAFETY: `context` is valid for a write.
+        check(unsafe { driver::cuCtxGetCurrent(&mut context) }, "cuCtxGetCurrent").unwrap();
+        Address::new(context)
+    }
+
+    #[test]
+    fn a_call_asks_the_driver_for_its_context_once_unless_a_user_function_runs() {
+        let Some((device, _)) = context_of_device() else { return };
+        let before = current();
+        assert!(device.enter().unwrap().has_pushed);
+        {
+            let _call = device.begin_call().unwrap();
+            assert_eq!(current(), device.context);
+            assert!(!device.enter().unwrap().has_pushed);
+            {
+                let _inner = device.begin_call().unwrap();
+                assert!(!device.enter().unwrap().has_pushed);
+            }
+            // The outer call still runs.
+            assert!(!device.enter().unwrap().has_pushed);
+            assert_eq!(current(), device.context);
+            inside::user_function(|| ());
+            let entered = device.enter().unwrap();
+            assert!(entered.has_pushed);
+            assert_eq!(current(), device.context);
+        }
+        assert_eq!(current(), before);
+        assert!(device.enter().unwrap().has_pushed);
+    }
 
     #[test]
     fn drivers_that_are_too_old_for_the_compiler_are_told_which_one_is_not() {
