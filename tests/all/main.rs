@@ -8,6 +8,7 @@ mod abi;
 mod alignment;
 mod bad_input;
 mod boundary;
+mod chains;
 mod common;
 mod concurrency;
 mod cpp;
