@@ -340,6 +340,14 @@ impl<T: Pod> Buffer<T> {
         Ok(Buffer { address, len, allocator: Arc::clone(allocator), marker: PhantomData })
     }
 
+    /// Allocates an array in host memory without setting its contents.
+    ///
+    /// # Safety
+    /// No element is read before it has been written.
+    pub unsafe fn unset(allocator: &Arc<Allocator>, len: usize) -> Result<Self> {
+        Self::raw(allocator, len)
+    }
+
     /// Allocates an array of zeros in host memory.
     pub fn zeroed(allocator: &Arc<Allocator>, len: usize) -> Result<Self> {
         let buffer = Self::raw(allocator, len)?;

@@ -404,8 +404,8 @@ fn spgemm_into_csc_and_csr() {
         let (a, b, a2, b3) = (a.store(kind), b.store(kind), a2.store(kind), b3.store(kind));
         for updates in [false, true] {
             // The CUDA backend has slower numeric phases that need less memory, and the host backend keeps the
-            // ranks of products for new values only where it has memory for them.
-            let frugal = kind == BackendKind::Cuda || (kind == BackendKind::Host && updates);
+            // columns of C, and the ranks of products for new values, only where it has memory for them.
+            let (on_host, frugal) = (kind == BackendKind::Host, kind != BackendKind::Reference);
             let numeric_step = |program: &Program, call: &dyn Fn() -> Result<Arrays>| {
                 program.attempt("numeric", frugal, call)
             };
@@ -428,7 +428,7 @@ fn spgemm_into_csc_and_csr() {
                         || assert_eq!(plan.info().unwrap().planBytes, heap.live().1, "{}", program.what);
                     program.step("analyze", || plan.analyze(&session));
                     holds();
-                    let nnz = program.step("symbolic", || plan.symbolic(&session));
+                    let nnz = program.attempt("symbolic", on_host, || plan.symbolic(&session));
                     holds();
                     assert_eq!(program.without_memory("symbolic again", || plan.symbolic(&session)), nnz);
                     let shape = (product.rows, product.cols);
@@ -437,10 +437,11 @@ fn spgemm_into_csc_and_csr() {
                     for round in 0..2 {
                         let c = numeric_step(program, &|| numeric(&session, &plan, shape, nnz, c_cols));
                         assert_eq!(c, expected(&product), "{}, round {round}", program.what);
-                        // Only a plan with value updates keeps C's pattern.
+                        // Only a plan with value updates keeps more, and the columns may make room.
                         let now = heap.live();
+                        let fewer = on_host && now.0 <= before.0 && now.1 <= before.1;
                         assert!(
-                            updates || now == before,
+                            updates || now == before || fewer,
                             "{}: {now:?} held, before {before:?}",
                             program.what
                         );

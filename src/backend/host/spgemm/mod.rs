@@ -1,23 +1,25 @@
 //! SpGEMM on the host, algorithm `hash`: C = alpha · op(A) · op(B) by rows (Gustavson 1978), with hash tables
 //! or arrays as accumulators (Nagasaka et al. 2018), one thread per row, rows balanced by multiplications.
 //!
-//! build counts the multiplications of each row, symbolic counts the entries of C, and numeric writes C.
-//! Between calls the executor holds 9 bytes per row, and with value updates also the columns of C, the
-//! accumulators, and where that is no more than A, B and C take, 2 bytes per multiplication.
+//! build counts the multiplications of each row, symbolic finds the columns of C, and numeric writes C. Between
+//! calls the executor holds 9 bytes per row, a byte per row of the right factor and, where memory permits, the
+//! columns of C (2 or 4 bytes an entry), with value updates also the accumulators and, where that is no more than
+//! A, B and C take, 2 bytes per multiplication.
 //!
 //! - [`rows`]: factors, multiplications per row, items of work
 //! - [`places`]: accumulators, and the rule that chooses between them
 //! - [`sort`]: vector code that sorts the columns of a row
-//! - [`window`]: accumulator of rows with neighbouring columns
+//! - [`window`]: rows with neighbouring columns
+//! - [`lists`]: columns of C
 //! - [`ranks`]: where each product is added, in plans that keep the pattern
 //! - [`scratch`]: working memory of the threads
 //! - [`symbolic`], [`numeric`]: the two phases
 //! - [`output`]: arrays of C
 //! - [`tile`]: algorithm `tile`; [`tiles`]: matrices in tiles that the library owns
 
+mod lists;
 mod numeric;
 mod output;
-mod pace;
 mod places;
 mod ranks;
 pub mod rows;
@@ -32,12 +34,13 @@ pub mod tiles;
 mod window;
 
 use super::operand::Factor;
+use lists::{Form, Lists};
 use numeric::Task;
 use output::{Output, Staged, Target};
 use places::{Key, Rule};
 use ranks::Ranks;
 use scratch::{Needs, Scratch};
-use symbolic::Counted;
+use symbolic::{Counted, Finder};
 
 use super::operand::Operand;
 use super::Host;
@@ -138,15 +141,16 @@ impl<C: Combo> Operands<C> {
 #[derive(Debug)]
 struct Kept<K: Key, C: Combo> {
     scratch: Option<Scratch<K, C::Acc>>,
-    /// Columns of the product, to be reused or to be transposed into C.
-    columns: Option<Buffer<K>>,
-    /// True if `columns` have been computed.
-    known: bool,
     /// Ranks of all products, with value updates; `None` inside if they are not kept.
     ranks: Option<Option<Ranks>>,
-    /// Values to be transposed into C, and in `starts` memory for that.
+    /// Values to be transposed into C, memory for that in `starts`, and their columns unless these are listed.
     values: Option<Buffer<C::Y>>,
     starts: Option<Buffer<i64>>,
+    columns: Option<Buffer<K>>,
+}
+
+impl<K: Key, C: Combo> Kept<K, C> {
+    const NONE: Self = Kept { scratch: None, ranks: None, values: None, starts: None, columns: None };
 }
 
 /// The executor of algorithm `hash`. K is the type of column indices of the product.
@@ -156,6 +160,8 @@ struct HostSpgemm<K: Key, C: Combo> {
     products: i64,
     phase: Phase,
     items: Buffer<i64>,
+    /// Columns of the product, if there was memory for them.
+    lists: Option<Lists>,
     kept: Option<Kept<K, C>>,
     threads: usize,
     rule: Rule,
@@ -180,6 +186,7 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             products,
             phase: Phase::Analyzed(row_products),
             items,
+            lists: None,
             kept: None,
             threads: pool::size(),
             rule: Rule::of(pool::size()),
@@ -192,7 +199,14 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
     }
 
     /// Runs the numeric phase with this memory, and allocates what it lacks.
-    fn write(&self, cx: &Context, alpha: Address, c: &SparseMatrix, kept: &mut Kept<K, C>) -> Result<()> {
+    fn write(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        c: &SparseMatrix,
+        lists: &mut Option<Lists>,
+        kept: &mut Kept<K, C>,
+    ) -> Result<()> {
         let Phase::Counted(counted) = &self.phase else {
             return Err(not_counted());
         };
@@ -200,7 +214,7 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         let (b, b_values) = self.operands.b.rows("B")?;
         let transposed = self.operands.transposed;
         let (left, right) = if transposed { (b, a) } else { (a, b) };
-        let offsets = &counted.offsets;
+        let (offsets, items) = (&counted.offsets, &self.items[..]);
         let nnz = offsets[left.rows] as usize;
 
         let (rows, cols) = if transposed { (right.cols, left.rows) } else { (left.rows, right.cols) };
@@ -211,59 +225,77 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
 
         let mut copy = None;
         let of_right = right.indices.to_slice(cx, &mut copy)?;
-        let needs =
-            Needs::of::<K>(offsets.windows(2).map(|row| (row[1] - row[0]) as usize), right.cols, self.rule);
+        // The transposition into C searches the rows, which must then be sorted.
+        let sorted = self.problem.sorted_output || !direct;
+        if let Some(unsorted) = lists.as_mut().filter(|lists| sorted && !lists.form.sorted) {
+            kept.ranks = None;
+            match unsorted.sort::<K>(cx, items, offsets) {
+                Err(error) if error.lacks_memory() => (*lists, *kept) = (None, Kept::NONE),
+                result => result?,
+            }
+        }
+        let runs = window::meets_runs(&left, &right, of_right);
+        let count = |row: usize| (offsets[row + 1] - offsets[row]) as usize;
+        let needs = Needs::of::<K>((0..left.rows).map(count), right.cols, self.rule);
         let follows = counted.steps.iter().any(|&step| step != rows::NEW);
-        if self.problem.value_updates {
+        if self.problem.value_updates && lists.is_some() {
             let make = || Ranks::new(cx, &left, &right, self.products, offsets);
             get_or_try_insert(&mut kept.ranks, make)?;
         }
-        let reserve = |kept: &mut Kept<K, C>| -> Result<()> {
-            let has_ranks = matches!(kept.ranks, Some(Some(_)));
-            let needs = needs.with_trace(if follows { numeric::TRACE } else { 0 }, has_ranks);
+        let reserve = |listed: bool, kept: &mut Kept<K, C>| -> Result<()> {
+            let needs = if listed { needs } else { needs.to_find(0, true) };
+            let summed = match kept.ranks {
+                Some(Some(_)) => 0,
+                _ if numeric::is_wide::<K>() => 0,
+                _ if runs => places::SUMMED_RUNS,
+                _ => places::SUMMED_COLS,
+            };
+            let needs = needs.to_sum(if follows { numeric::TRACE } else { 0 }, summed);
             get_or_try_insert(&mut kept.scratch, || Scratch::new(cx, self.sets(), needs))?;
-            if self.problem.value_updates || !direct {
-                get_or_try_insert(&mut kept.columns, || Buffer::zeroed(&cx.allocator, nnz))?;
-            }
             if !direct {
                 get_or_try_insert(&mut kept.starts, || target.starts(cx))?;
                 get_or_try_insert(&mut kept.values, || Buffer::zeroed(&cx.allocator, nnz))?;
+                if !listed {
+                    get_or_try_insert(&mut kept.columns, || Buffer::zeroed(&cx.allocator, nnz))?;
+                }
             }
             Ok(())
         };
-        if let Err(error) = reserve(kept) {
-            if !error.lacks_memory() || !matches!(kept.ranks, Some(Some(_))) {
-                return Err(error);
-            }
-            // Ranks only save time: what the product needs comes first.
+        let mut reserved = reserve(lists.is_some(), kept);
+        // Ranks and lists only save time: what the product needs comes first.
+        let lacks = |result: &Result<()>| result.as_ref().is_err_and(Error::lacks_memory);
+        if lacks(&reserved) && matches!(kept.ranks, Some(Some(_))) {
             (kept.ranks, kept.scratch) = (Some(None), None);
-            reserve(kept)?;
+            reserved = reserve(lists.is_some(), kept);
         }
+        if lacks(&reserved) && lists.is_some() {
+            (*lists, *kept) = (None, Kept::NONE);
+            reserved = reserve(false, kept);
+        }
+        reserved?;
         let mut ranks = kept.ranks.as_mut().and_then(Option::as_mut);
         let scratch = kept.scratch.as_mut().expect("it was reserved");
-        let staged = (!direct).then(|| kept.values.as_mut().expect("they were reserved"));
-        let columns = kept.columns.as_mut();
-        let (known, columns) = match columns {
-            Some(columns) if kept.known => (Some(&**columns), None),
-            Some(columns) => (None, Some(&mut **columns)),
-            None => (None, None),
+        let task = Task {
+            left,
+            right,
+            columns: of_right,
+            counted,
+            items,
+            lists: lists.as_ref().ok_or_else(|| {
+                let repeats = counted.repeats.then_some(&counted.right_steps[..]);
+                Finder::new(&left, &right, of_right, repeats, (self.rule, sorted))
+            }),
+            ranks: ranks.as_mut().map(|ranks| ranks.share()),
+            rule: self.rule,
+            runs,
         };
-        // The transposition into C searches the rows, which must then be sorted.
-        let count = |row: usize| (offsets[row + 1] - offsets[row]) as usize;
-        let windows = |row| (count(row), self.rule.window.min(count(row).saturating_mul(window::SPREAD)));
-        let sorted = self.problem.sorted_output || !direct;
-        let runs = !sorted || known.is_some();
-        let ranked = ranks.as_ref().is_some_and(|ranks| ranks.recorded);
-        let suits = !ranked && window::suits(&left, &right, of_right, runs, windows);
-        let rule = Rule { window: if suits { self.rule.window } else { 0 }, ..self.rule };
-        let shared = ranks.as_mut().map(|ranks| ranks.share());
-        let items = &self.items[..];
-        let task =
-            Task { left, right, columns: of_right, counted, items, known, ranks: shared, rule, sorted };
-        let out = match staged {
-            Some(values) => Output::staging(columns, values),
+        let out = match direct {
+            false => {
+                let values = kept.values.as_mut().expect("they were reserved");
+                Output::staging(kept.columns.as_deref_mut().filter(|_| task.lists.is_err()), values)
+            }
             // SAFETY: C has been checked, and its owner does not access it while the call runs.
-            None => unsafe { Output::direct(&target, columns)? },
+            true => unsafe { Output::direct(&target)? },
         };
         if alpha == C::Acc::ZERO {
             numeric::write_pattern(&task, scratch, &out);
@@ -272,14 +304,18 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         } else {
             numeric::multiply(&task, a_values, b_values, alpha, scratch, &out);
         }
+        let columns = match (lists.as_ref(), &kept.columns) {
+            (Some(lists), _) => output::Rows::Listed(lists, items),
+            (None, Some(columns)) => output::Rows::Plain(columns),
+            (None, None) => output::Rows::Plain(&[]),
+        };
         if let Some(ranks) = ranks.filter(|_| alpha != C::Acc::ZERO) {
             ranks.recorded = true;
         }
-        kept.known = kept.columns.is_some();
         // SAFETY: as for `Output::direct` above.
         unsafe {
-            match (&kept.columns, &kept.values, &mut kept.starts) {
-                (Some(columns), Some(values), Some(starts)) if !direct => {
+            match (&kept.values, &mut kept.starts) {
+                (Some(values), Some(starts)) if !direct => {
                     Staged { offsets, columns, values }.transpose_into(&target, starts, self.threads)
                 }
                 _ => output::write_offsets(&target, offsets),
@@ -292,10 +328,10 @@ impl<K: Key, C: Combo> SpgemmExecutor for HostSpgemm<K, C> {
     fn symbolic(&mut self, cx: &Context) -> Result<i64> {
         if let Phase::Analyzed(products) = &self.phase {
             let (left, right) = self.operands.factors()?;
-            let sets = self.sets();
-            let counted =
-                symbolic::count_entries::<K>(cx, &left, &right, products, &self.items, sets, self.rule)?;
-            self.phase = Phase::Counted(counted);
+            let how = (self.rule, Form::new(self.problem.sorted_output, self.products));
+            let (counted, lists) =
+                symbolic::count_entries::<K>(cx, (&left, &right), products, &self.items, self.sets(), how)?;
+            (self.phase, self.lists) = (Phase::Counted(counted), lists);
         }
         match &self.phase {
             Phase::Counted(counted) => Ok(counted.offsets[counted.offsets.len() - 1]),
@@ -305,12 +341,13 @@ impl<K: Key, C: Combo> SpgemmExecutor for HostSpgemm<K, C> {
 
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
         // The memory is taken out, so that a panic drops it in its inconsistent state.
-        let none =
-            || Kept { scratch: None, columns: None, known: false, ranks: None, values: None, starts: None };
-        let mut kept = self.kept.take().unwrap_or_else(none);
-        let result = self.write(cx, alpha, c, &mut kept);
-        // After a failure the memory is kept only if it has a complete pattern.
-        if self.problem.value_updates && kept.known {
+        let (mut lists, kept) = (self.lists.take(), self.kept.take());
+        let complete = kept.is_some();
+        let mut kept = kept.unwrap_or(Kept::NONE);
+        let result = self.write(cx, alpha, c, &mut lists, &mut kept);
+        self.lists = lists;
+        // After a failure the memory is kept only if an earlier call needed it.
+        if self.problem.value_updates && (result.is_ok() || complete) {
             self.kept = Some(kept);
         }
         result

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
+use super::lists::{Columns, Lists};
 use super::places::Key;
 use crate::backend::host::operand::Shared;
 use crate::error::Result;
@@ -84,7 +85,7 @@ impl UserIndices {
 /// Destination of the rows of the product.
 #[derive(Clone, Copy, Debug)]
 pub struct Output<K, Y> {
-    /// The plan's copy of the columns.
+    /// Columns in the plan's memory.
     kept: Option<Shared<K>>,
     /// C's index array and base.
     user: Option<(UserIndices, i64)>,
@@ -97,12 +98,12 @@ impl<K: Key, Y: Element> Output<K, Y> {
         Output { kept: kept.map(Shared::new), user: None, values: Shared::new(values) }
     }
 
-    /// Creates an output into C's arrays; the columns are also written into `kept` if it is given.
+    /// Creates an output into C's arrays.
     ///
     /// # Safety
     /// C's arrays are as large as it says, share no memory, and nothing else reads or writes them while the
     /// output is used.
-    pub unsafe fn direct(c: &Target, kept: Option<&mut [K]>) -> Result<Self> {
+    pub unsafe fn direct(c: &Target) -> Result<Self> {
         let m = &c.arrays;
         // SAFETY: the caller's promise.
         let (indices, values) = unsafe {
@@ -113,7 +114,7 @@ impl<K: Key, Y: Element> Output<K, Y> {
             (indices, Shared::new(c.open(m.values, m.nnz)?))
         };
         let base = i64::from(c.arrays.base.code());
-        Ok(Output { kept: kept.map(Shared::new), user: Some((indices, base)), values })
+        Ok(Output { kept: None, user: Some((indices, base)), values })
     }
 
     /// Writes the columns of a row and returns the slice for its values.
@@ -170,13 +171,22 @@ pub unsafe fn write_offsets(c: &Target, offsets: &[i64]) -> Result<()> {
     Ok(())
 }
 
+/// Columns of computed rows.
+#[derive(Clone, Copy, Debug)]
+pub enum Rows<'a, K> {
+    /// Those of all rows.
+    Plain(&'a [K]),
+    /// Those of items of rows ([`super::rows::cut_items`]).
+    Listed(&'a Lists, &'a [i64]),
+}
+
 /// Computed rows of a product, in the plan's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Staged<'a, K, Y> {
     /// Rows + 1 offsets with base 0.
     pub offsets: &'a [i64],
     /// Column indices, ascending in each row.
-    pub columns: &'a [K],
+    pub columns: Rows<'a, K>,
     /// Values.
     pub values: &'a [Y],
 }
@@ -189,7 +199,7 @@ impl<K: Key, Y: Element> Staged<'_, K, Y> {
     /// The conditions of [`Output::direct`].
     pub unsafe fn transpose_into(&self, c: &Target, starts: &mut [i64], threads: usize) -> Result<()> {
         // SAFETY: the caller's promise.
-        let out = unsafe { Output::<K, Y>::direct(c, None)? };
+        let out = unsafe { Output::<K, Y>::direct(c)? };
         starts.fill(0);
         self.for_each_of_columns(&mut starts[1..], threads, |count, _, _| *count += 1);
         for col in 1..starts.len() {
@@ -225,18 +235,43 @@ impl<K: Key, Y: Element> Staged<'_, K, Y> {
         let width = slots.len().div_ceil(threads).max(1);
         let run = |part: usize, slots: &mut [i64]| {
             let first = (part * width) as i64;
-            for (row, ends) in self.offsets.windows(2).enumerate() {
-                let (start, end) = (ends[0] as usize, ends[1] as usize);
-                let columns = &self.columns[start..end];
-                let skip = columns.partition_point(|col| col.to_i64() < first);
-                for (i, col) in columns.iter().enumerate().skip(skip) {
-                    match slots.get_mut((col.to_i64() - first) as usize) {
+            let mut add = |row: usize, columns: Columns<'_, K>| {
+                let (start, count) = (self.offsets[row] as usize, self.count(row));
+                // The first column that is not less than `first`, by bisection.
+                let (mut skip, mut end) = (0, count);
+                while skip < end {
+                    let middle = (skip + end) / 2;
+                    match columns.get(middle) < first {
+                        true => skip = middle + 1,
+                        false => end = middle,
+                    }
+                }
+                for i in skip..count {
+                    match slots.get_mut((columns.get(i) - first) as usize) {
                         Some(slot) => f(slot, row, start + i),
                         None => break,
+                    }
+                }
+            };
+            match self.columns {
+                Rows::Plain(columns) => (0..self.offsets.len() - 1).for_each(|row| {
+                    let range = self.offsets[row] as usize..self.offsets[row + 1] as usize;
+                    add(row, Columns::Plain(&columns[range]));
+                }),
+                Rows::Listed(lists, items) => {
+                    for (item, ends) in items.windows(2).enumerate() {
+                        let mut packed = lists.item(item);
+                        for row in ends[0] as usize..ends[1] as usize {
+                            add(row, packed.next(self.count(row)));
+                        }
                     }
                 }
             }
         };
         pieces::for_each(pieces::chunks(slots, width), run);
+    }
+
+    fn count(&self, row: usize) -> usize {
+        (self.offsets[row + 1] - self.offsets[row]) as usize
     }
 }

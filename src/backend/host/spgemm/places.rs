@@ -10,7 +10,7 @@
 
 #[cfg(vector_sort)]
 use super::sort;
-use super::window::WINDOW;
+use super::window::{is_run, WINDOW};
 #[cfg(vector_sort)]
 use crate::backend::host::lanes;
 use crate::types::{Accumulator, Index, Storage};
@@ -25,14 +25,34 @@ pub trait Key: Index {
     fn hash(self, shift: u32) -> usize {
         ((self.to_i64() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> shift) as usize
     }
+    /// Returns `self - first + bias`, or a number of more than 16 bits where that has more.
+    fn apart(self, first: Self, bias: u16) -> u32;
+    /// Returns the column that is this many, less `bias`, behind this one.
+    fn moved(self, by: u16, bias: u16) -> Self;
 }
 
 impl Key for i32 {
     const NONE: Self = -1;
+    #[inline(always)]
+    fn apart(self, first: Self, bias: u16) -> u32 {
+        self.wrapping_sub(first).wrapping_add(i32::from(bias)) as u32
+    }
+    #[inline(always)]
+    fn moved(self, by: u16, bias: u16) -> Self {
+        self.wrapping_add(i32::from(by) - i32::from(bias))
+    }
 }
 
 impl Key for i64 {
     const NONE: Self = -1;
+    #[inline(always)]
+    fn apart(self, first: Self, bias: u16) -> u32 {
+        u32::try_from(self - first + i64::from(bias)).unwrap_or(u32::MAX)
+    }
+    #[inline(always)]
+    fn moved(self, by: u16, bias: u16) -> Self {
+        self + i64::from(by) - i64::from(bias)
+    }
 }
 
 /// An accumulator: a map from columns to places.
@@ -46,43 +66,17 @@ pub trait Places<K: Key> {
     /// after every store, since the compiler cannot know that the sums do not overlap them, which takes twice
     /// the time of the rest.
     fn each<J: Index>(&mut self, indices: &[J], base: i64, f: impl FnMut(usize, K, usize, bool));
-    /// Returns the place of a column that has one.
-    fn find(&self, col: K) -> usize;
     /// Returns the number of distinct columns so far.
     fn count(&self) -> usize;
 
-    /// Counts the columns of a row of the right factor, without the places of any.
-    #[inline(always)]
-    fn mark<J: Index>(&mut self, indices: &[J], base: i64) {
-        self.each(indices, base, |_, _, _, _| ());
-    }
-
-    /// Does the same as [`Self::mark`], and writes new columns to `list` at their places.
+    /// Writes the new columns of a row of the right factor to `list` at their places; it needs room for one more
+    /// than there are.
     #[inline(always)]
     fn list<J: Index>(&mut self, indices: &[J], base: i64, list: &mut [K]) {
         self.each(indices, base, |_, col, place, new| {
             if new {
                 list[place] = col;
             }
-        });
-    }
-
-    /// Does the same as [`Self::list`], and adds `factor` times the row to `sums` at the places; `list` has
-    /// the length of `sums`.
-    #[inline(always)]
-    fn add<J: Index, R: Storage<T>, T: Accumulator>(
-        &mut self,
-        (indices, base, values): (&[J], i64, &[R]),
-        factor: T,
-        list: &mut [K],
-        sums: &mut [T],
-    ) {
-        let values = &values[..indices.len()];
-        self.each(indices, base, |i, col, place, new| {
-            if new {
-                list[place] = col;
-            }
-            sums[place] += factor * values[i].widen();
         });
     }
 }
@@ -154,15 +148,6 @@ impl<K: Key> Places<K> for HashPlaces<'_, K> {
         self.count = count;
     }
 
-    #[inline(always)]
-    fn find(&self, col: K) -> usize {
-        let mut at = col.hash(self.shift);
-        while self.slots[at][0] != col {
-            at = (at + 1) & self.mask;
-        }
-        self.slots[at][1].to_i64() as usize
-    }
-
     fn count(&self) -> usize {
         self.count
     }
@@ -181,67 +166,6 @@ impl<'a> ArrayPlaces<'a> {
     /// Creates an array in zeroed memory of one element per column, of at most `i32::MAX` columns.
     pub fn new(places: &'a mut [u32]) -> Self {
         ArrayPlaces { places, start: 1, count: 0 }
-    }
-}
-
-impl ArrayPlaces<'_> {
-    /// Adds `factor` times a row of the right factor to sums that are kept by column, one for each column of
-    /// the product, and writes new columns to `list` in the order of discovery; it needs room for one more.
-    /// With BRANCH, columns that are not new are not written to `list`: that is faster where the processor
-    /// foresees which are.
-    #[inline(always)]
-    pub fn add_by_column<const BRANCH: bool, K: Key, J: Index, R: Storage<T>, T: Accumulator>(
-        &mut self,
-        (indices, base, values): (&[J], i64, &[R]),
-        factor: T,
-        list: &mut [K],
-        sums: &mut [T],
-    ) {
-        let (cols, start, room) = (self.places.len(), self.start, list.len());
-        assert!(values.len() == indices.len() && sums.len() == cols);
-        let (places, sums, list) = (self.places.as_mut_ptr(), sums.as_mut_ptr(), list.as_mut_ptr());
-        let mut count = self.count as usize;
-        for (at, index) in indices.iter().enumerate() {
-            let col = (index.to_i64() - base) as usize;
-            if col >= cols {
-                pattern_changed();
-            }
-            // SAFETY: both arrays have this column, and there are as many values as indices.
-            let (slot, sum, value) =
-                unsafe { (&mut *places.add(col), &mut *sums.add(col), values.get_unchecked(at)) };
-            let new = *slot < start;
-            if new || !BRANCH {
-                *slot = start;
-                if count >= room {
-                    pattern_changed();
-                }
-                // SAFETY: the list has room for it.
-                unsafe { list.add(count).write(K::from_i64(col as i64)) };
-                count += usize::from(new);
-            }
-            *sum += factor * value.widen();
-        }
-        self.count = count as u32;
-    }
-
-    /// Adds `factor` times a row of the right factor to sums by column, where all columns of the row of the
-    /// product have been [marked](Places::mark).
-    #[inline(always)]
-    pub fn add_known<J: Index, R: Storage<T>, T: Accumulator>(
-        &mut self,
-        (indices, base, values): (&[J], i64, &[R]),
-        factor: T,
-        sums: &mut [T],
-    ) {
-        let (places, start) = (&*self.places, self.start);
-        let (values, sums) = (&values[..indices.len()], &mut sums[..places.len()]);
-        for (index, value) in indices.iter().zip(values) {
-            let col = (index.to_i64() - base) as usize;
-            if places.get(col).is_none_or(|&place| place < start) {
-                pattern_changed();
-            }
-            sums[col] += factor * value.widen();
-        }
     }
 }
 
@@ -273,26 +197,92 @@ impl<K: Key> Places<K> for ArrayPlaces<'_> {
         self.count = count;
     }
 
-    /// A branch on whether a column is new would be mispredicted in a graph, where counting took 2 to 4 times
-    /// as long; on meshes it would save up to a quarter.
+    /// A branch on whether a column is new would be mispredicted in a graph, where this took 2 to 4 times as
+    /// long; on meshes it would save up to a quarter.
     #[inline(always)]
-    fn mark<J: Index>(&mut self, indices: &[J], base: i64) {
-        let (places, start, mut count) = (&mut *self.places, self.start, self.count);
-        for index in indices {
-            let slot = &mut places[(index.to_i64() - base) as usize];
-            count += u32::from(*slot < start);
-            *slot = start;
+    fn list<J: Index>(&mut self, indices: &[J], base: i64, list: &mut [K]) {
+        let (places, start, room) = (&mut *self.places, self.start, list.len());
+        let mut count = self.count as usize;
+        // Where the products fit, no column is compared with the room.
+        if count + indices.len() < room {
+            let list = list.as_mut_ptr();
+            for index in indices {
+                let col = index.to_i64() - base;
+                let slot = &mut places[col as usize];
+                // SAFETY: the list has room for as many columns as there are indices.
+                unsafe { list.add(count).write(K::from_i64(col)) };
+                count += usize::from(*slot < start);
+                *slot = start;
+            }
+        } else {
+            for index in indices {
+                let col = index.to_i64() - base;
+                let slot = &mut places[col as usize];
+                if count >= room {
+                    pattern_changed();
+                }
+                list[count] = K::from_i64(col);
+                count += usize::from(*slot < start);
+                *slot = start;
+            }
         }
-        self.count = count;
-    }
-
-    #[inline(always)]
-    fn find(&self, col: K) -> usize {
-        (self.places[col.to_i64() as usize] - self.start) as usize
+        self.count = count as u32;
     }
 
     fn count(&self) -> usize {
         self.count as usize
+    }
+}
+
+/// Sums that are kept by column, one for each column of the product; all are zero between rows.
+pub struct Sums<'a, T>(pub &'a mut [T]);
+
+impl<T: Accumulator> Sums<'_, T> {
+    /// Returns the sum of a column, which is zero then.
+    #[inline(always)]
+    pub fn take<K: Key>(&mut self, col: K) -> T {
+        std::mem::replace(&mut self.0[col.to_i64() as usize], T::ZERO)
+    }
+
+    /// Adds `factor` times a row of the right factor, with RUNS by vector code if it has consecutive columns.
+    #[inline(always)]
+    pub fn add<const RUNS: bool, J: Index, R: Storage<T>>(
+        &mut self,
+        (indices, base, values): (&[J], i64, &[R]),
+        factor: T,
+    ) {
+        let (sums, values) = (&mut *self.0, &values[..indices.len()]);
+        if RUNS && is_run(indices) {
+            let at = (indices[0].to_i64() - base) as usize;
+            let Some(sums) = sums.get_mut(at..at.wrapping_add(indices.len())) else { pattern_changed() };
+            for (sum, value) in sums.iter_mut().zip(values) {
+                *sum += factor * value.widen();
+            }
+            return;
+        }
+        for (index, value) in indices.iter().zip(values) {
+            let Some(sum) = sums.get_mut((index.to_i64() - base) as usize) else { pattern_changed() };
+            *sum += factor * value.widen();
+        }
+    }
+
+    /// Adds N rows of the right factor that have the same columns, each with its factor, one after the other.
+    #[inline(always)]
+    pub fn add_rows<const N: usize, J: Index, R: Storage<T>>(
+        &mut self,
+        (indices, base): (&[J], i64),
+        values: [&[R]; N],
+        factors: [T; N],
+    ) {
+        let (sums, values) = (&mut *self.0, values.map(|values| &values[..indices.len()]));
+        for (at, index) in indices.iter().enumerate() {
+            let Some(slot) = sums.get_mut((index.to_i64() - base) as usize) else { pattern_changed() };
+            let mut sum = *slot;
+            for (values, factor) in values.iter().zip(factors) {
+                sum += factor * values[at].widen();
+            }
+            *slot = sum;
+        }
     }
 }
 
@@ -302,6 +292,9 @@ pub const ARRAY_BYTES: usize = 256 << 20;
 /// Largest number of columns for which a thread keeps a sum of each: 4 MiB in fp64, some of which stay in its
 /// second-level cache.
 pub const SUMMED_COLS: usize = 1 << 19;
+
+/// The same where most rows of the right factor are runs of columns, which vector code adds.
+pub const SUMMED_RUNS: usize = 1 << 22;
 
 /// The rule that chooses the accumulator of a row from the maximum number of its entries and the number of
 /// columns. Results do not depend on the choice, only time and memory do.
@@ -432,7 +425,7 @@ mod tests {
         }
         assert_eq!(places.count(), cols.len());
         for (place, &col) in cols.iter().enumerate() {
-            assert_eq!(places.find(K::from_i64(col)), place);
+            places.each(&[col], 0, |_, _, at, new| assert_eq!((at, new), (place, false)));
         }
     }
 
@@ -458,34 +451,52 @@ mod tests {
         table.each(&[0, 1, 2], 0, |_, _, _, new| assert!(new));
     }
 
-    fn sums_by_column<const BRANCH: bool>() {
-        let (mut slots, mut sums, mut list) = ([0; 9], [0.0; 9], [-1; 4]);
-        let mut array = ArrayPlaces::new(&mut slots);
+    #[test]
+    fn sums_by_column_are_zero_after() {
+        let run: Vec<i32> = (2..10).collect();
+        let mut memory = [0.0; 9];
+        let mut sums = Sums(&mut memory);
         for _ in 0..2 {
-            Places::<i32>::begin(&mut array, 3);
-            for (cols, values) in [([8, 3], [1.0, 2.0]), ([3, 9], [4.0, 8.0])] {
-                array.add_by_column::<BRANCH, _, _, _, _>((&cols, 1, &values), 0.5, &mut list, &mut sums);
-            }
-            assert_eq!((Places::<i32>::count(&array), &list[..3]), (3, &[7, 2, 8][..]));
-            let taken: Vec<f64> =
-                list[..3].iter().map(|&col| std::mem::take(&mut sums[col as usize])).collect();
-            assert_eq!((&taken[..], sums), (&[0.5, 3.0, 4.0][..], [0.0; 9]));
+            sums.add::<false, _, _>((&[8, 3], 1, &[1.0, 2.0]), 0.5);
+            sums.add::<true, _, _>((&[3, 9], 1, &[4.0, 8.0]), 0.5);
+            sums.add::<true, _, _>((&run, 1, &[2.0; 8]), 0.5);
+            sums.add_rows((&[1, 9], 1), [&[1.0, 2.0], &[4.0, 8.0], &[16.0, 32.0]], [1.0, 0.5, 0.25]);
+            let taken: Vec<f64> = [8, 0, 1, 2, 3, 4, 5, 6, 7].iter().map(|&col| sums.take(col)).collect();
+            assert_eq!(taken, [19.0, 7.0, 1.0, 4.0, 1.0, 1.0, 1.0, 1.0, 1.5]);
+            assert_eq!(*sums.0, [0.0; 9]);
         }
     }
 
     #[test]
-    fn both_codes_sum_by_column() {
-        sums_by_column::<true>();
-        sums_by_column::<false>();
+    fn columns_outside_are_noticed() {
+        let run = |start: i32| (start..start + 8).collect::<Vec<_>>();
+        for outside in [&[1, 0][..], &[21], &[1, -1], &run(-3), &run(14), &run(30)] {
+            for way in 0..3 {
+                let add = || {
+                    let (mut memory, values) = ([0.0; 20], &[1.0; 20][..outside.len()]);
+                    let mut sums = Sums(&mut memory);
+                    match way {
+                        0 => sums.add::<false, _, _>((outside, 1, values), 1.0),
+                        1 => sums.add::<true, _, _>((outside, 1, values), 1.0),
+                        _ => sums.add_rows((outside, 1), [values, values], [1.0; 2]),
+                    }
+                };
+                let panic = std::panic::catch_unwind(add).unwrap_err();
+                let text = panic.downcast_ref::<&str>().unwrap();
+                assert!(text.contains("pattern of A or B changed"), "{outside:?}: {text}");
+            }
+        }
     }
 
     #[test]
     #[should_panic(expected = "pattern of A or B changed")]
-    fn a_column_outside_is_noticed() {
-        let (mut slots, mut sums, mut list) = ([0; 4], [0.0; 4], [0; 3]);
+    fn more_columns_than_the_list_has_room_for_are_noticed() {
+        let (mut slots, mut list) = ([0; 9], [0; 3]);
         let mut array = ArrayPlaces::new(&mut slots);
         Places::<i32>::begin(&mut array, 2);
-        array.add_by_column::<true, _, _, _, _>((&[4], 0, &[1.0]), 1.0, &mut list, &mut sums);
+        array.list(&[4, 5, 5, 4, 6], 0, &mut list);
+        assert_eq!((Places::<i32>::count(&array), list[..2].to_vec()), (3, vec![4, 5]));
+        array.list(&[7], 0, &mut list);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::backend::host::operand::{Factor, Ints, Shared};
 use crate::error::Result;
@@ -28,6 +28,11 @@ const SHORT: usize = 4;
 /// is compiled for the types of indices alone: looking up one by one, each with a branch on these types, took
 /// half of the time of products whose rows have 5 to 30 entries.
 const GROUP: usize = 16;
+
+/// Numbers of which one task computes the fingerprint.
+const FINGERPRINT: usize = 1 << 16;
+/// Lanes of a fingerprint: four vectors of any x86-64 processor.
+const LANES: usize = 16;
 
 /// Address and element size of an array whose elements are prefetched.
 #[derive(Clone, Copy)]
@@ -103,6 +108,67 @@ impl Factor<'_> {
             }
             start += found.len();
         }
+    }
+
+    /// Calls `f(position, entries, count)` for each group of up to `most` entries of a row, with the positions of
+    /// the entries of `right` that its first one multiplies. The entries of a group multiply `count` rows of
+    /// `right`, one after the other, that have the same columns; `steps` are those of `right`.
+    #[inline(always)]
+    pub fn meet_groups(
+        &self,
+        row: usize,
+        (right, steps): (&Factor, &[u8]),
+        most: usize,
+        mut f: impl FnMut(usize, Range<usize>, usize),
+    ) {
+        let (mut position, end) = (self.range(row).start, self.range(row).end);
+        while position < end {
+            let met = self.col(position);
+            let mut count = 1;
+            while count < most
+                && position + count < end
+                && steps.get(met + count) == Some(&SAME)
+                && self.col(position + count) == met + count
+            {
+                count += 1;
+            }
+            f(position, right.range(met), count);
+            position += count;
+        }
+    }
+
+    /// Returns a number that depends on every index and offset and its position.
+    pub fn fingerprint(&self) -> u64 {
+        fn fingerprint<J: Index>(numbers: &[J]) -> u64 {
+            let sum = AtomicU64::new(0);
+            pool::for_each(numbers.len().div_ceil(FINGERPRINT), &|piece| {
+                let start = piece * FINGERPRINT;
+                let numbers = &numbers[start..numbers.len().min(start + FINGERPRINT)];
+                // Sums of the numbers and sums of these sums (Fletcher 1982), in lanes for vector code.
+                let (mut sums, mut twice) = ([1_u32; LANES], [0_u32; LANES]);
+                let groups = numbers.chunks_exact(LANES);
+                let rest = groups.remainder();
+                for group in groups {
+                    for ((sum, twice), number) in sums.iter_mut().zip(&mut twice).zip(group) {
+                        let number = number.to_i64();
+                        *sum = sum.wrapping_add(number as u32 ^ (number >> 32) as u32);
+                        *twice = twice.wrapping_add(*sum);
+                    }
+                }
+                let mut all = piece as u64;
+                let lanes = sums.into_iter().chain(twice).map(u64::from);
+                for number in lanes.chain(rest.iter().map(|number| number.to_i64() as u64)) {
+                    all = (all ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+                }
+                sum.fetch_add(all, Ordering::Relaxed);
+            });
+            sum.into_inner()
+        }
+        let of = |ints: Ints| match ints {
+            Ints::I32(slice) => fingerprint(slice),
+            Ints::I64(slice) => fingerprint(slice),
+        };
+        of(self.offsets).wrapping_mul(3).wrapping_add(of(self.indices))
     }
 
     /// Returns whether this right factor's rows are prefetched: where it is larger than second-level caches and

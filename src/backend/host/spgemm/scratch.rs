@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytemuck::Pod;
 
-use super::pace::Pace;
 use super::places::{self, ArrayPlaces, HashPlaces, Key, Rule};
+use super::rows::NEXT;
 use super::window::{self, Window};
 use crate::error::{Result, Status};
 use crate::memory::{pieces, Buffer, Context};
@@ -20,28 +20,33 @@ pub struct Needs {
     slots: usize,
     /// Slots of the array.
     array: usize,
+    /// True if the array is not used where there are sums by column.
+    either: bool,
     /// Columns that have a sum each: those of the array, or none.
     summed: usize,
     /// Entries of all rows.
     entries: usize,
     /// Distinct columns of a row.
     row: usize,
+    /// True if columns are found.
+    finds: bool,
+    /// Numbers that the columns of an item of rows take.
+    packed: usize,
     /// Words of the bitmap that sorts: [`order`](super::places::order) uses at most one per entry.
     bits: usize,
     /// Columns of the spare memory for sorting.
     spare: usize,
     /// Columns of the window.
     window: usize,
-    /// Columns of the window that have sums: all, or none in the symbolic phase.
-    window_sums: usize,
+    /// Sums of a row by place.
+    sums: usize,
     /// Products in the trace that the next rows follow.
     trace: usize,
-    /// Ranks of a row's columns.
-    ranks: usize,
 }
 
 impl Needs {
-    /// Returns the sizes for rows of at most these numbers of distinct columns, of `cols`.
+    /// Returns the sizes for rows of at most these numbers of distinct columns, of `cols`, before it is known
+    /// what is done with them.
     pub fn of<K: Key>(rows: impl Iterator<Item = usize>, cols: usize, rule: Rule) -> Self {
         let (mut table, mut array, mut row, mut entries) = (0, 0, 0, 0_usize);
         for most in rows.filter(|&most| most > 0) {
@@ -54,35 +59,25 @@ impl Needs {
             }
         }
         let slots = if table > 0 { HashPlaces::<K>::slots(table) } else { 0 };
-        let window = window::width(row, cols, rule.window);
+        let window = window::width(cols, rule.window);
         let bits = row.min(cols.div_ceil(64));
         let spare = places::spare::<K>(row);
-        let summed = if cols <= places::SUMMED_COLS { array } else { 0 };
-        Needs {
-            slots,
-            array,
-            summed,
-            entries,
-            row,
-            bits,
-            spare,
-            window,
-            window_sums: window,
-            trace: 0,
-            ranks: 0,
-        }
+        Needs { slots, array, entries, row, bits, spare, window, ..Needs::default() }
     }
 
-    /// Returns the sizes for counting, without the row itself and its sums.
-    pub fn to_count(self) -> Self {
-        Needs { summed: 0, row: 0, bits: 0, spare: 0, window_sums: 0, ..self }
+    /// Returns the sizes for finding columns, which take at most `packed` numbers for an item of rows.
+    pub fn to_find(self, packed: usize, sorted: bool) -> Self {
+        let (bits, spare) = if sorted { (self.bits, self.spare) } else { (0, 0) };
+        Needs { finds: true, packed, bits, spare, ..self }
     }
 
-    /// Adds a trace of at most this many products, and ranks for rows that are traced, or for all rows,
-    /// which then need no sums by column.
-    pub fn with_trace(self, products: usize, all: bool) -> Self {
-        let (ranks, summed) = if all { (self.row, 0) } else { (self.row.min(products), self.summed) };
-        Needs { trace: products, ranks, summed, ..self }
+    /// Returns the sizes for sums, with a trace of at most this many products, and by column for up to `summed`
+    /// columns.
+    pub fn to_sum(self, trace: usize, summed: usize) -> Self {
+        let summed = if self.array <= summed { self.array } else { 0 };
+        let either = trace == 0 && !self.finds;
+        let (bits, spare, window) = if self.finds { (self.bits, self.spare, self.window) } else { (0, 0, 0) };
+        Needs { summed, either, sums: self.row, trace, bits, spare, window, ..self }
     }
 }
 
@@ -117,17 +112,17 @@ pub struct Set<'a, K, T> {
     pub array: ArrayPlaces<'a>,
     /// Sum of each column of the product, where rows in the array have their sums by column; zero between rows.
     pub by_column: &'a mut [T],
-    /// Choice of the code that adds these sums.
-    pub pace: Pace,
-    /// Accumulator for rows with neighbouring columns.
-    pub window: Window<'a, T>,
+    /// Finder of columns that are neighbours.
+    pub window: Window<'a>,
     /// Ranks of the products of the row before, where the next rows follow from it.
     pub trace: &'a mut [u16],
+    /// Columns of the rows of an item ([`super::lists`]).
+    pub packed: &'a mut [u16],
     /// The row that is being computed.
     pub row: Row<'a, K, T>,
 }
 
-/// The row that is being computed; empty in the symbolic phase.
+/// The row that is being computed.
 pub struct Row<'a, K, T> {
     /// Column indices, with room for one more than a row has.
     pub list: &'a mut [K],
@@ -137,8 +132,16 @@ pub struct Row<'a, K, T> {
     pub spare: &'a mut [K],
     /// Sums, by place in the accumulator.
     pub sums: &'a mut [T],
-    /// Ranks of the columns in the order of C, by place in the accumulator.
-    pub ranks: &'a mut [u16],
+}
+
+impl<K: Key, T> Row<'_, K, T> {
+    /// Makes the first `count` columns in the list those of the next row, which follows by this step.
+    pub fn follow(&mut self, count: usize, step: u8) {
+        if step == NEXT {
+            let list = &mut self.list[..count];
+            list.iter_mut().for_each(|col| *col = K::from_i64(col.to_i64() + 1));
+        }
+    }
 }
 
 /// Accumulators of all threads.
@@ -162,9 +165,12 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
         loop {
             let each = Self::bytes_of(&needs);
             match Buffer::zeroed(&cx.allocator, each.saturating_mul(sets)) {
-                // Sums by column only save time, and so do threads.
+                // Sums by column and columns that are kept only save time, and so do threads.
                 Err(error) if error.status == Status::InsufficientResources && needs.summed > 0 => {
                     needs.summed = 0;
+                }
+                Err(error) if error.status == Status::InsufficientResources && needs.packed > 0 => {
+                    needs.packed = 0;
                 }
                 Err(error) if error.status == Status::InsufficientResources && sets > 1 => {
                     sets = sets.div_ceil(2)
@@ -174,20 +180,39 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
         }
     }
 
+    /// Returns whether there are sums by column.
+    pub fn sums_by_column(&self) -> bool {
+        self.needs.summed > 0
+    }
+
+    /// Returns whether each thread has room for this many numbers.
+    pub fn packs(&self, numbers: usize) -> bool {
+        self.needs.packed >= numbers
+    }
+
+    /// Returns the size of a thread's array.
+    fn array(needs: &Needs) -> usize {
+        if needs.either && needs.summed > 0 {
+            0
+        } else {
+            needs.array
+        }
+    }
+
     /// Returns the bytes of a thread's memory.
     fn bytes_of(needs: &Needs) -> usize {
-        let Needs { slots, array, summed, row, bits, spare, window, window_sums, trace, ranks, .. } = *needs;
+        let Needs { slots, summed, row, packed, bits, spare, window, sums, trace, .. } = *needs;
+        let array = Self::array(needs);
         let each = [
             padded::<[K; 2]>(slots),
             padded::<u32>(array),
             padded::<T>(summed),
             padded::<K>(row + 1),
+            padded::<u16>(packed),
             padded::<u64>(bits),
             padded::<K>(spare),
-            padded::<T>(row),
-            padded::<T>(window_sums),
+            padded::<T>(sums),
             padded::<u8>(window),
-            padded::<u16>(ranks),
             padded::<u16>(trace),
         ];
         each.into_iter().fold(0, usize::saturating_add)
@@ -195,22 +220,33 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
 
     /// Calls `work` for every item (see [`super::rows::cut_items`]). Each thread takes the next unprocessed
     /// item; an item's rows are processed by one thread in order.
-    pub fn for_each_item(&mut self, items: &[i64], work: impl Fn(&mut Set<'_, K, T>, Range<usize>) + Sync) {
+    pub fn for_each_item(
+        &mut self,
+        items: &[i64],
+        work: impl Fn(&mut Set<'_, K, T>, usize, Range<usize>) + Sync,
+    ) {
         let next = AtomicUsize::new(0);
+        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|item| item + 1 < items.len());
+        self.for_each(take, |set, item| work(set, item, items[item] as usize..items[item + 1] as usize));
+    }
+
+    /// Calls `work` on all threads for what `take` gives, until it gives nothing.
+    pub fn for_each(
+        &mut self,
+        take: impl Fn() -> Option<usize> + Sync,
+        work: impl Fn(&mut Set<'_, K, T>, usize) + Sync,
+    ) {
         let mut sets = self.split();
-        let take_items = |set: &mut Set<'_, K, T>| loop {
-            let item = next.fetch_add(1, Ordering::Relaxed);
-            if item + 1 >= items.len() {
-                break;
+        pieces::for_each(pieces::each(&mut sets), |_, set| {
+            while let Some(item) = take() {
+                work(set, item);
             }
-            work(set, items[item] as usize..items[item + 1] as usize);
-        };
-        pieces::for_each(pieces::each(&mut sets), |_, set| take_items(set));
+        });
     }
 
     fn split(&mut self) -> Vec<Set<'_, K, T>> {
-        let Needs { slots, array, summed, row, bits, spare, window, window_sums, trace, ranks, .. } =
-            self.needs;
+        let Needs { slots, summed, row, packed, bits, spare, window, sums, trace, .. } = self.needs;
+        let array = Self::array(&self.needs);
         let (size, mut all) = (self.bytes.len() / self.sets, &mut self.bytes[..]);
         let sets = (0..self.sets).map(|_| {
             let (mut rest, later) = std::mem::take(&mut all).split_at_mut(size);
@@ -225,16 +261,15 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
                     array
                 }),
                 by_column: take(rest, summed),
-                pace: Pace::default(),
+                packed: take(rest, packed),
                 row: Row {
                     list: take(rest, row + 1),
                     bits: take(rest, bits),
                     spare: take(rest, spare),
-                    sums: take(rest, row),
-                    ranks: take(rest, ranks),
+                    sums: take(rest, sums),
                 },
                 trace: take(rest, trace),
-                window: Window { sums: take(rest, window_sums), seen: take(rest, window) },
+                window: Window { seen: take(rest, window) },
             }
         });
         sets.collect()

@@ -1,8 +1,12 @@
-//! The symbolic phase: counts the distinct columns of each row of the product. It is generic over index types
-//! alone.
+//! The symbolic phase: finds the distinct columns of each row of the product, counts them, and keeps them where
+//! memory permits. It is generic over index types alone.
 
-use super::places::{Key, Places, Rule};
-use super::rows::{find_steps, follows, product_step, walk, NEW};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::lists::{self, Form, Lists, Room};
+use super::numeric::is_wide;
+use super::places::{order, pattern_changed, Key, Places, Rule};
+use super::rows::{find_steps, follows, product_step, walk, NEW, SAME};
 use super::scratch::{Needs, Scratch, Set};
 use super::window;
 use crate::backend::host::operand::{Factor, Shared};
@@ -16,48 +20,171 @@ pub struct Counted {
     pub offsets: Buffer<i64>,
     /// Step from the row before to each row ([`Factor::step`]).
     pub steps: Buffer<u8>,
+    /// The same of the right factor's rows; empty if rows of the left one do not follow.
+    pub right_steps: Buffer<u8>,
+    /// True if many rows of the right factor repeat the row before.
+    pub repeats: bool,
+    /// Fingerprint of the factors' patterns.
+    pub fingerprint: u64,
 }
 
-/// Counts the entries of left · right. `products` bounds those of each row. It allocates the result, one byte
-/// per row of `right`, and `sets` accumulators for the largest row.
+/// Returns the fingerprint of two factors' patterns.
+pub fn fingerprint(left: &Factor, right: &Factor) -> u64 {
+    left.fingerprint().wrapping_mul(5).wrapping_add(right.fingerprint())
+}
+
+/// Finds the columns of rows of a product. Their order depends on the matrices alone: that of the first
+/// products, except for rows found in a window, which ascend; or all rows ascend.
+#[derive(Clone, Copy)]
+pub struct Finder<'a, K> {
+    left: &'a Factor<'a>,
+    right: &'a Factor<'a>,
+    /// Column indices of the right factor.
+    indices: &'a [K],
+    /// Steps of the right factor's rows if many repeat the row before, so that these are left out.
+    repeats: Option<&'a [u8]>,
+    rule: Rule,
+    sorted: bool,
+}
+
+impl<'a, K: Key> Finder<'a, K> {
+    /// Creates it for left · right.
+    pub fn new(
+        left: &'a Factor,
+        right: &'a Factor,
+        indices: &'a [K],
+        repeats: Option<&'a [u8]>,
+        (rule, sorted): (Rule, bool),
+    ) -> Self {
+        let mut finder = Finder { left, right, indices, repeats, rule, sorted };
+        let row_of = |row| (finder.most(row), finder.widest(finder.most(row)));
+        if is_wide::<K>() || !window::suits(left, right, indices, !sorted, row_of) {
+            finder.rule.window = 0;
+        }
+        finder
+    }
+
+    /// Returns the largest number of columns that a row may have by its number of products.
+    pub fn most(&self, row: usize) -> usize {
+        let met = self.left.range(row).map(|position| self.right.range(self.left.col(position)).len());
+        met.fold(0, usize::saturating_add).min(self.right.cols)
+    }
+
+    /// Returns the widest window of a row of at most `most` entries.
+    fn widest(&self, most: usize) -> usize {
+        let spread = if self.sorted { window::SPREAD_SORTED } else { window::SPREAD };
+        self.rule.window.min(most.saturating_mul(spread))
+    }
+
+    /// Writes the columns of a row of at most `most` to the thread's list, where there is room for `room` and one
+    /// more, and returns their number.
+    pub fn find<T>(&self, set: &mut Set<'_, K, T>, row: usize, most: usize, room: usize) -> usize {
+        let list = &mut set.row.list[..room + 1];
+        let (left, right, indices) = (self.left, self.right, self.indices);
+        if !is_wide::<K>() && self.rule.window > 0 {
+            let span = window::span(left, row, right, indices, most, self.widest(most));
+            if let Some(count) = span.and_then(|span| set.window.list(left, row, right, indices, span, list))
+            {
+                return count;
+            }
+        }
+        let count = if self.rule.array(room, right.cols) {
+            self.walk(&mut set.array, row, room, list)
+        } else {
+            self.walk(&mut set.hash, row, room, list)
+        };
+        if self.sorted {
+            order(&mut list[..count], set.row.bits, set.row.spare);
+        }
+        count
+    }
+
+    fn walk<P: Places<K>>(&self, places: &mut P, row: usize, room: usize, list: &mut [K]) -> usize {
+        places.begin(room);
+        let base = self.right.base;
+        match self.repeats {
+            Some(steps) => self.left.meet_groups(row, (self.right, steps), usize::MAX, |_, entries, _| {
+                places.list(&self.indices[entries], base, list);
+            }),
+            None => walk(self.left, row, self.right, self.indices, |row| places.list(row, base, list)),
+        }
+        if places.count() > room {
+            pattern_changed();
+        }
+        places.count()
+    }
+}
+
+/// Least numbers for which room is allocated: 64 KiB.
+const LEAST: i64 = 1 << 15;
+
+/// Returns the room that the rest of the items will take, in proportion to what those that are done took, and a
+/// twentieth more; `None` if none is done. Where that was too little before, at least an eighth is added.
+fn expect(listed: i64, done: i64, rest: i64) -> Option<i64> {
+    let share = listed as f64 / done as f64;
+    (listed > 0 && done > 0).then(|| ((rest as f64 * share * 1.05) as i64).max(listed / 8))
+}
+
+/// Counts the entries of left · right, and lists their columns where there is memory for them. `products`
+/// bounds those of each row. It allocates the result, one byte per row of `right`, and `sets` accumulators for
+/// the largest row and lists of the largest item.
 pub fn count_entries<K: Key>(
     cx: &Context,
-    left: &Factor,
-    right: &Factor,
+    (left, right): (&Factor, &Factor),
     products: &[i64],
     items: &[i64],
     sets: usize,
-    rule: Rule,
-) -> Result<Counted> {
+    (rule, form): (Rule, Form),
+) -> Result<(Counted, Option<Lists>)> {
     let cols = right.cols;
     let most = |row: usize| (products[row] as usize).min(cols);
-    let needs = Needs::of::<K>((0..left.rows).map(most), cols, rule);
     let follow = follows(left, |row| products[row] as usize);
     let right_steps = if follow { find_steps(cx, right)? } else { Buffer::zeroed(&cx.allocator, 0)? };
     let mut copy = None;
     let indices = right.indices.to_slice(cx, &mut copy)?;
     let mut offsets = Buffer::<i64>::zeroed(&cx.allocator, left.rows + 1)?;
     let mut steps = Buffer::<u8>::zeroed(&cx.allocator, left.rows)?;
-    let windows = |row| (most(row), widest(rule, most(row)));
-    let rule = Rule {
-        window: if window::suits(left, right, indices, true, windows) { rule.window } else { 0 },
-        ..rule
+    // Rows are added together only if none has a column twice, whose sums would change their order.
+    let repeats = 8 * right_steps.iter().filter(|&&step| step == SAME).count() > right.rows
+        && (0..right.rows).all(|row| indices[right.range(row)].is_sorted_by(|col, next| col < next));
+    let finder = Finder::new(left, right, indices, repeats.then_some(&right_steps[..]), (rule, form.sorted));
+
+    let count = items.len() - 1;
+    let rows_of = |item: usize| items[item] as usize..items[item + 1] as usize;
+    // The most numbers that the columns of each item may take.
+    let mut bounds = Buffer::<i64>::zeroed(&cx.allocator, count)?;
+    for (item, bound) in bounds.iter_mut().enumerate() {
+        *bound = rows_of(item).map(|row| lists::most::<K>(most(row))).fold(0, usize::saturating_add) as i64;
+    }
+    let largest = bounds.iter().max().map_or(0, |&bound| bound as usize);
+    let needs = Needs::of::<K>((0..left.rows).map(most), cols, finder.rule).to_find(largest, form.sorted);
+    let mut scratch = Scratch::<K, u8>::new(cx, sets, needs)?;
+    let mut lists = match scratch.packs(largest).then(|| Lists::new(cx, count, form)) {
+        Some(Err(error)) if !error.lacks_memory() => return Err(error),
+        lists => lists.and_then(Result::ok),
     };
-    let mut scratch = Scratch::<K, u8>::new(cx, sets, needs.to_count())?;
+
     let (counts, shared_steps) = (Shared::new(&mut offsets[1..]), Shared::new(&mut steps));
-    scratch.for_each_item(items, |set, rows| {
-        let (first, mut previous) = (rows.start, 0);
+    // Finds the columns of an item, and with `keep` packs them and returns how many numbers they take.
+    let find_item = |set: &mut Set<'_, K, u8>, item: usize, keep: bool| {
+        let (mut at, mut previous) = (0, 0);
+        let rows = rows_of(item);
+        let first = rows.start;
         for row in rows {
             let most = most(row);
             let step = if most == 0 || !follow { NEW } else { product_step(left, row, &right_steps) };
-            let count = if most <= 1 {
-                most
-            } else if row > first && step != NEW {
-                previous
-            } else {
-                count_row(set, left, row, (right, indices), most, rule)
+            let count = match most {
+                0 => 0,
+                _ if row > first && step != NEW => {
+                    set.row.follow(previous, step);
+                    previous
+                }
+                _ => finder.find(set, row, most, most),
             };
             previous = count;
+            if keep {
+                at += form.pack(&set.row.list[..count], &mut set.packed[at..]);
+            }
             // SAFETY: both are borrowed until all rows are counted, and each row is in one item, which one
             // thread processes.
             unsafe {
@@ -65,45 +192,68 @@ pub fn count_entries<K: Key>(
                 shared_steps.set(row, step);
             }
         }
-    });
+        at
+    };
+    // Rounds, each with room for columns that the calling thread has allocated. The items before `begun` are
+    // done but for those in `again`, whose columns had no room.
+    let (mut begun, mut again, mut listed) = (0, Vec::new(), 0);
+    let all = bounds.iter().sum::<i64>();
+    while begun < count || !again.is_empty() {
+        let of_again = again.iter().map(|&item: &usize| bounds[item]);
+        let (least, rest) = (of_again.clone().max(), bounds[begun..].iter().copied().chain(of_again).sum());
+        let room = lists.as_mut().map(|lists| {
+            let first = (left.indices.len() + right.indices.len()) as i64;
+            let guess = expect(listed, all - rest, rest).unwrap_or(first).max(LEAST).max(least.unwrap_or(0));
+            lists.grow(cx, guess.min(rest) as usize)
+        });
+        let room = match room {
+            Some(Ok(room)) => Some(room),
+            Some(Err(error)) if !error.lacks_memory() => return Err(error),
+            _ => {
+                lists = None;
+                again.clear();
+                None
+            }
+        };
+        let (next, used, full) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+        let item_at = |turn: usize| match again.get(turn) {
+            Some(&item) => Some(item),
+            None => Some(begun + turn - again.len()).filter(|&item| item < count),
+        };
+        let take = || match full.load(Ordering::Relaxed) {
+            true => None,
+            false => item_at(next.fetch_add(1, Ordering::Relaxed)),
+        };
+        scratch.for_each(take, |set, item| {
+            let found = find_item(set, item, room.is_some());
+            let Some(Room { count, .. }) = room else { return };
+            let at = used.fetch_add(found, Ordering::Relaxed);
+            if found > 0 && at + found <= count {
+                // SAFETY: one thread has the item and this part of the room, and the lists are not used until
+                // all threads are done.
+                unsafe { room.as_ref().expect("it is there").write(item, at, &set.packed[..found]) };
+            } else if found > 0 {
+                full.store(true, Ordering::Relaxed);
+            }
+        });
+        let turns = next.into_inner();
+        let taken: Vec<usize> = (0..turns.min(again.len())).map(|turn| again[turn]).collect();
+        let new = begun..(begun + turns.saturating_sub(again.len())).min(count);
+        begun = new.end;
+        again.drain(..taken.len());
+        if let Some(lists) = &lists {
+            let unlisted = taken.into_iter().chain(new).filter(|&item| {
+                let rows = rows_of(item);
+                lists.lacks(item) && rows.clone().any(|row| offsets[row + 1] > 0)
+            });
+            again.extend(unlisted.collect::<Vec<_>>());
+        }
+        listed += used.into_inner() as i64;
+    }
     // The sum is at most the number of products, which fits.
     for row in 0..left.rows {
         offsets[row + 1] += offsets[row];
     }
-    Ok(Counted { offsets, steps })
-}
-
-/// Returns the widest window of a row of at most `most` entries.
-fn widest(rule: Rule, most: usize) -> usize {
-    rule.window.min(most.saturating_mul(window::SPREAD_COUNT))
-}
-
-fn count_row<K: Key>(
-    set: &mut Set<'_, K, u8>,
-    left: &Factor,
-    row: usize,
-    (right, indices): (&Factor, &[K]),
-    most: usize,
-    rule: Rule,
-) -> usize {
-    fn mark<K: Key, P: Places<K>>(
-        places: &mut P,
-        most: usize,
-        left: &Factor,
-        row: usize,
-        (right, indices): (&Factor, &[K]),
-    ) -> usize {
-        places.begin(most);
-        walk(left, row, right, indices, |row| places.mark(row, right.base));
-        places.count()
-    }
-    let span = window::span(left, row, right, indices, most, widest(rule, most));
-    if let Some(count) = span.and_then(|span| set.window.count(left, row, right, indices, span)) {
-        return count;
-    }
-    if rule.array(most, right.cols) {
-        mark::<K, _>(&mut set.array, most, left, row, (right, indices))
-    } else {
-        mark(&mut set.hash, most, left, row, (right, indices))
-    }
+    let fingerprint = fingerprint(left, right);
+    Ok((Counted { offsets, steps, right_steps, repeats, fingerprint }, lists))
 }

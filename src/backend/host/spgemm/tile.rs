@@ -180,7 +180,7 @@ pub fn store<T: Accumulator, Y: Storage<T>>(
     if c.takes_rows(transposed) {
         // SAFETY: C has been checked, and its owner does not access it while the call runs.
         return unsafe {
-            let out = Output::<i32, Y>::direct(c, None)?;
+            let out = Output::<i32, Y>::direct(c)?;
             copy_rows(cx, pattern, offsets, &values, &out)?;
             output::write_offsets(c, offsets)
         };
@@ -190,7 +190,7 @@ pub fn store<T: Accumulator, Y: Storage<T>>(
     let mut starts = c.starts(cx)?;
     copy_rows(cx, pattern, offsets, &values, &Output::staging(Some(&mut columns), &mut staged))?;
     drop(values);
-    let staged = Staged { offsets, columns: &columns, values: &staged };
+    let staged = Staged { offsets, columns: output::Rows::Plain(&columns), values: &staged };
     // SAFETY: as for `Output::direct` above.
     unsafe { staged.transpose_into(c, &mut starts, pool::size()) }
 }

@@ -1,28 +1,26 @@
-//! The accumulator of rows with neighbouring columns: one sum and one flag for each column from the row's
-//! first to its last, in order, so that nothing is searched or sorted. Rows of the right factor without gaps
-//! are added by vector code.
+//! Rows with neighbouring columns: one flag for each column from the row's first to its last, in order, so that
+//! nothing is searched or sorted. Rows of the right factor without gaps are flagged by vector code.
 //!
 //! The window spans the first and last columns of the rows of the right factor, as if these were sorted, or
 //! all columns of a product that has few. A row that is not sorted may leave the window; it is then computed
-//! by another accumulator.
+//! by an accumulator ([`super::places`]).
 
 use std::ops::Range;
 
 use super::places::Key;
 use super::rows::{sample, walk};
 use crate::backend::host::operand::Factor;
-use crate::types::{Accumulator, Index, Storage};
+use crate::types::Index;
 
-/// Columns of the widest window: its sums in fp64 take a quarter of a second-level cache of 1 MiB.
+/// Columns of the widest window.
 pub const WINDOW: usize = 1 << 15;
 
-/// Maximum number of columns of a window per entry of the row. 32 columns without an entry take about a
-/// nanosecond, and sorting an entry takes 2 to 8.
-pub const SPREAD: usize = 32;
+/// Maximum number of columns of a window per product: a column takes about a fifth of the time of a product.
+pub const SPREAD: usize = 4;
 
-/// Maximum number of columns of a window per product when entries are counted: a column takes about a fifth
-/// of the time of a product, and there may be many times as many products as entries.
-pub const SPREAD_COUNT: usize = 4;
+/// The same where columns are sorted, which takes 2 to 8 nanoseconds a column: 32 columns without an entry take
+/// about one. Twice as wide windows lost on graphs and on the products of multigrid.
+pub const SPREAD_SORTED: usize = 20;
 
 /// Minimum number of entries for which a window is tried: rows of a road network, with 5 entries, took 1.5
 /// times as long with windows.
@@ -39,16 +37,14 @@ const RUN: usize = 8;
 const GROUP: usize = 32;
 
 /// The memory of a window. It is all zeros between rows.
-pub struct Window<'a, T> {
-    /// Sums by column; empty in the symbolic phase.
-    pub sums: &'a mut [T],
+pub struct Window<'a> {
     /// 1 for the columns that the row has, otherwise 0; its length is a multiple of [`GROUP`].
     pub seen: &'a mut [u8],
 }
 
-/// Returns the columns of the memory for windows of rows of at most `most` entries.
-pub fn width(most: usize, cols: usize, window: usize) -> usize {
-    cols.min(window).min(most.saturating_mul(SPREAD)).next_multiple_of(GROUP)
+/// Returns the columns of the memory for windows of at most `window` columns, of `cols`.
+pub fn width(cols: usize, window: usize) -> usize {
+    cols.min(window).next_multiple_of(GROUP)
 }
 
 /// Returns the index range from the first to the last column that a row of the product has or may have, if
@@ -114,9 +110,24 @@ pub fn suits<J: Index>(
     inside > all / 2
 }
 
+/// Returns whether more than half of a sample of rows, by their entries, meet a row of consecutive columns in
+/// the middle.
+pub fn meets_runs<J: Index>(left: &Factor, right: &Factor, indices: &[J]) -> bool {
+    let (mut all, mut runs) = (0, 0);
+    for row in sample(left.rows) {
+        let positions = left.range(row);
+        let (entries, middle) = (positions.len(), positions.start + positions.len() / 2);
+        all += entries;
+        if entries > 0 && is_run(&indices[right.range(left.col(middle))]) {
+            runs += entries;
+        }
+    }
+    runs > all / 2
+}
+
 /// Returns whether the indices are consecutive, and at least [`RUN`].
 #[inline(always)]
-fn is_run<J: Index>(indices: &[J]) -> bool {
+pub fn is_run<J: Index>(indices: &[J]) -> bool {
     let (Some(&first), Some(&last)) = (indices.first(), indices.last()) else {
         return false;
     };
@@ -128,16 +139,18 @@ fn is_run<J: Index>(indices: &[J]) -> bool {
         && indices.iter().enumerate().fold(true, |all, index| all & holds(index))
 }
 
-impl<T> Window<'_, T> {
-    /// Returns the number of distinct columns of a row; `None` if the row leaves the window.
+impl Window<'_> {
+    /// Writes the distinct columns of a row to `list`, in order, and returns their number; `None` if the row
+    /// leaves the window.
     #[inline(always)]
-    pub fn count<J: Index>(
+    pub fn list<K: Key>(
         &mut self,
         left: &Factor,
         row: usize,
         right: &Factor,
-        indices: &[J],
+        indices: &[K],
         span: Range<i64>,
+        list: &mut [K],
     ) -> Option<usize> {
         let width = (span.end - span.start) as usize;
         let seen = &mut self.seen[..width];
@@ -158,59 +171,30 @@ impl<T> Window<'_, T> {
                 }
             }
         });
-        let count = seen.iter().map(|&flag| u32::from(flag)).sum::<u32>();
-        seen.fill(0);
-        inside.then_some(count as usize)
-    }
-}
-
-impl<T: Accumulator> Window<'_, T> {
-    /// Adds `factor` times a row of the right factor to the window that begins at index `start` and has
-    /// `width` columns, and with FLAGS marks its columns. Returns false if the row leaves the window.
-    #[inline(always)]
-    pub fn add<const FLAGS: bool, J: Index, R: Storage<T>>(
-        &mut self,
-        (start, width): (i64, usize),
-        (indices, values): (&[J], &[R]),
-        factor: T,
-    ) -> bool {
-        let (sums, seen) = (&mut self.sums[..width], &mut self.seen[..width]);
-        let values = &values[..indices.len()];
-        if is_run(indices) {
-            let at = (indices[0].to_i64() - start) as usize;
-            let Some(sums) = sums.get_mut(at..at.wrapping_add(indices.len())) else {
-                return false;
-            };
-            for (sum, value) in sums.iter_mut().zip(values) {
-                *sum += factor * value.widen();
-            }
-            if FLAGS {
-                seen[at..at + indices.len()].fill(1);
-            }
-            return true;
+        if !inside {
+            seen.fill(0);
+            return None;
         }
-        for (index, value) in indices.iter().zip(values) {
-            let at = (index.to_i64() - start) as usize;
-            let Some(sum) = sums.get_mut(at) else {
-                return false;
-            };
-            *sum += factor * value.widen();
-            if FLAGS {
-                seen[at] = 1;
-            }
-        }
-        true
+        Some(self.take((span.start - right.base, width), list))
     }
 
-    /// Moves the sums of the flagged columns to `sums` and the columns to `list`, in order, and clears the
-    /// first `width` columns. Returns the number of flagged columns; those beyond the end of `list` or `sums`
-    /// are dropped.
+    /// Moves the flagged columns of the first `width` to `list`, in order; `first` is the first one. Returns
+    /// their number.
     #[inline(always)]
-    pub fn take<K: Key>(&mut self, (first, width): (i64, usize), list: &mut [K], sums: &mut [T]) -> usize {
+    fn take<K: Key>(&mut self, (first, width): (i64, usize), list: &mut [K]) -> usize {
         let mut count = 0;
         let seen = &mut self.seen[..width.next_multiple_of(GROUP)];
         for (group, flags) in seen.chunks_exact_mut(GROUP).enumerate() {
             if flags == [0; GROUP] {
+                continue;
+            }
+            let start = first + (group * GROUP) as i64;
+            if let Some(list) = list.get_mut(count..count + GROUP).filter(|_| flags == [1; GROUP]) {
+                for (col, at) in list.iter_mut().zip(start..) {
+                    *col = K::from_i64(at);
+                }
+                count += GROUP;
+                flags.fill(0);
                 continue;
             }
             for (word, flags) in flags.chunks_exact(8).enumerate() {
@@ -218,11 +202,7 @@ impl<T: Accumulator> Window<'_, T> {
                 // Gathers the lowest bits of eight bytes in the highest byte.
                 let mut rest = flags.wrapping_mul(0x0102_0408_1020_4080) >> 56;
                 while rest != 0 {
-                    let at = group * GROUP + word * 8 + rest.trailing_zeros() as usize;
-                    let found = std::mem::replace(&mut self.sums[at], T::ZERO);
-                    if let (Some(col), Some(sum)) = (list.get_mut(count), sums.get_mut(count)) {
-                        (*col, *sum) = (K::from_i64(first + at as i64), found);
-                    }
+                    list[count] = K::from_i64(start + (word * 8) as i64 + i64::from(rest.trailing_zeros()));
                     count += 1;
                     rest &= rest - 1;
                 }
@@ -231,17 +211,12 @@ impl<T: Accumulator> Window<'_, T> {
         }
         count
     }
-
-    /// Clears the first `width` columns.
-    pub fn clear(&mut self, width: usize) {
-        self.sums[..width].fill(T::ZERO);
-        self.seen[..width].fill(0);
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::host::operand::Ints;
 
     #[test]
     fn runs_have_no_gap_and_no_other_order() {
@@ -261,31 +236,44 @@ mod tests {
 
     #[test]
     fn windows_give_columns_in_order_and_are_clean_after() {
-        let width = 100usize;
-        let (mut sums, mut seen) = ([0.0; 128], [0; 128]);
-        let mut window = Window { sums: &mut sums, seen: &mut seen };
-        let at = (1000, width);
-        let run: Vec<i32> = (1010..1030).collect();
-        assert!(window.add::<true, _, _>(at, (&run, &[1.0; 20][..]), 2.0));
-        assert!(window.add::<true, _, _>(at, (&[1099, 1000, 1010][..], &[3.0, 5.0, 7.0][..]), 1.0));
-        let (mut list, mut packed) = ([0i32; 22], [0.0; 22]);
-        // The base of the indices is 1.
-        assert_eq!(window.take((999, width), &mut list, &mut packed), 22);
-        let expected: Vec<i32> = [999].into_iter().chain(1009..1029).chain([1098]).collect();
-        assert_eq!(list[..], expected);
-        assert_eq!((packed[0], packed[1], packed[2], packed[21]), (5.0, 9.0, 2.0, 3.0));
-
-        // Rows that leave the window on either side are noticed, and nothing is written outside.
-        let after: Vec<i32> = (1090..1110).collect();
-        let before: Vec<i32> = (990..1010).collect();
-        for outside in [&[1050, 1100][..], &[1050, 999], &after[..], &before[..]] {
-            let values = vec![1.0; outside.len()];
-            assert!(!window.add::<true, _, _>(at, (outside, &values[..]), 1.0));
-            window.clear(width);
+        let (offsets, run) = ([0_i64, 20, 23, 26], 1010..1030);
+        let mut indices: Vec<i32> = run.chain([1099, 1000, 1010]).chain([1050, 1100, 1001]).collect();
+        let (mut seen, mut list) = ([0; 128], [0i32; 23]);
+        let mut window = Window { seen: &mut seen };
+        let left = |cols: &'static [i32]| {
+            // The base of the indices is 1.
+            let (offsets, indices) = (Ints::I64(&[0, 2]), cols.into());
+            Factor { rows: 1, cols: 3, base: 0, offsets, indices }
+        };
+        for (cols, found) in [(&[0, 1][..], Some(22)), (&[1, 2], None), (&[0, 1], Some(22))] {
+            let right = Factor {
+                rows: 3,
+                cols: 2000,
+                base: 1,
+                offsets: (&[1_i64, 21, 24, 27][..]).into(),
+                indices: indices[..].into(),
+            };
+            let count = window.list(&left(cols), 0, &right, &indices, 1000..1100, &mut list);
+            assert_eq!(count, found);
+            if count.is_some() {
+                let expected: Vec<i32> = [999].into_iter().chain(1009..1029).chain([1098]).collect();
+                assert_eq!(list[..22], expected);
+            }
+            assert!(window.seen.iter().all(|&flag| flag == 0));
         }
-        // Columns beyond the end of a list that is too short are dropped.
-        assert!(window.add::<true, _, _>(at, (&run, &[1.0; 20][..]), 2.0));
-        assert_eq!(window.take((1000, width), &mut list[..3], &mut packed[..3]), 20);
-        assert!(sums.iter().all(|&sum| sum == 0.0) && seen.iter().all(|&flag| flag == 0));
+        // Runs that leave the window on either side are noticed.
+        for first in [990, 1090] {
+            indices[..20].iter_mut().zip(first..).for_each(|(index, at)| *index = at);
+            let right = Factor {
+                rows: 3,
+                cols: 2000,
+                base: 1,
+                offsets: (&[1_i64, 21, 24, 27][..]).into(),
+                indices: indices[..].into(),
+            };
+            assert_eq!(window.list(&left(&[0, 1]), 0, &right, &indices, 1000..1100, &mut list), None);
+            assert!(window.seen.iter().all(|&flag| flag == 0));
+        }
+        let _ = offsets;
     }
 }

@@ -45,7 +45,6 @@ fn every_failed_allocation_is_an_error_that_can_be_retried() {
             let memory = Arc::new(Faulty { state: Mutex::new((0, failing, Vec::new())) });
             let cx =
                 context(Allocator::new(Arc::clone(&memory) as Arc<dyn RawMemory>, Address::NULL, usize::MAX));
-            let before = failures;
             let mut expect_failure = |error: Error| {
                 assert_eq!(error.status, Status::AllocFailed);
                 failures += 1;
@@ -87,7 +86,8 @@ fn every_failed_allocation_is_an_error_that_can_be_retried() {
             assert_eq!(cx.allocator.live_bytes(), 0);
             let state = memory.state.lock();
             assert!(state.2.iter().all(|&id| id == std::thread::current().id()), "a worker thread allocated");
-            if failures == before {
+            // Where memory only saves time, a refusal is no error.
+            if state.0 < failing {
                 assert!(failing > 10);
                 break;
             }
@@ -113,7 +113,7 @@ fn memory_limit_fails_and_a_larger_one_succeeds() {
     assert_eq!(error.status, Status::InsufficientResources);
     let nnz = executor.symbolic(&cx).unwrap();
     let c = Stored::room(Format::Csr, (n, n), IndexBase::Zero, WIDTHS[0], nnz, f64::NAN);
-    for limit in [10, 1000, 10_000, 60_000] {
+    for limit in [10, 1000, 10_000] {
         let small = limited(limit);
         let error = executor.numeric(&small, scalar(&1.0), &c.matrix()).unwrap_err();
         assert_eq!(error.status, Status::InsufficientResources);
@@ -141,7 +141,9 @@ fn memory_follows_rows_and_entries_not_products() {
         let c = run_csr(&mut executor, &cx, 1.0, (200, 100));
         assert!(c.values.iter().all(|&v| v == 200.0));
     }
-    assert!(cx.allocator.peak_bytes() < 64 << 10, "{} bytes", cx.allocator.peak_bytes());
+    // 4 bytes an entry of C are its columns.
+    let rest = cx.allocator.peak_bytes() - 4 * 20_000;
+    assert!(rest < 64 << 10, "{rest} bytes besides C's columns");
 }
 
 /// With every limit, from 0 to the peak of a run without one, results have the same bits, or there is an
@@ -158,11 +160,13 @@ fn a_limit_changes_no_bits() {
         let rows: Vec<_> = crate::algorithm::TABLE.iter().filter(tile).collect();
         select::spgemm(problem, &rows).unwrap().swap_remove(0)
     };
-    for turn in 0..8 {
-        let (format, value_updates) = (FORMATS[turn % 2], turn / 2 % 2 == 1);
+    for turn in 0..10 {
+        // The last two turns leave C unsorted.
+        let (format, value_updates) =
+            (FORMATS[if turn < 8 { turn % 2 } else { 0 }], turn / 2 % 2 == 1 || turn == 9);
         let mut problem = problem::<F64>(op, op, &a, &a);
-        problem.value_updates = value_updates;
-        let choice = if turn < 4 { choose(&problem) } else { by_tiles(&problem) };
+        (problem.value_updates, problem.sorted_output) = (value_updates, turn < 8);
+        let choice = if (4..8).contains(&turn) { by_tiles(&problem) } else { choose(&problem) };
         let mut wanted = None;
         let (mut limit, mut peak, mut failures) = (usize::MAX, 0, 0);
         loop {

@@ -153,6 +153,35 @@ fn rows_in_windows_ascend() {
     assert!(counts.iter().all(|&count| count > 500), "rows as found, and in windows: {counts:?}");
 }
 
+/// Plans that keep columns, as they are or as distances, give the bits and the order of plans that find them
+/// again in each numeric phase.
+#[test]
+fn kept_columns_are_those_that_are_found_again() {
+    let (op, cx) = (Operation::NonTranspose, unlimited());
+    for (name, n, entries) in matrices() {
+        let a = Stored::csr((n, n), &entries);
+        let window = Rule { small_cols: 0, ratio: 1, window: 100 };
+        for (rule, sorted) in [(Rule::of(1), true), (Rule::of(1), false), (window, true), (window, false)] {
+            let mut problem = problem::<F64>(op, op, &a, &a);
+            problem.sorted_output = sorted;
+            let run = |products: Option<i64>, keep: bool| {
+                let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();
+                (executor.threads, executor.rule) = (2, rule);
+                executor.products = products.unwrap_or(executor.products);
+                executor.symbolic(&cx).unwrap();
+                assert!(executor.lists.is_some());
+                if !keep {
+                    executor.lists = None;
+                }
+                [1.5, 0.0].map(|alpha| bits(&run_csr(&mut executor, &cx, alpha, (n, n))))
+            };
+            let expected = run(None, true);
+            assert!(run(None, false) == expected, "{name}, {rule:?}, {sorted}: found again");
+            assert!(run(Some(1 << 24), true) == expected, "{name}, {rule:?}, {sorted}: distances");
+        }
+    }
+}
+
 /// Computed columns of C are transposed into rows, which requires sorting, so C ascends.
 #[test]
 fn transposed_products_are_sorted() {
@@ -169,5 +198,34 @@ fn transposed_products_are_sorted() {
     for _ in 0..2 {
         let found = run_csr(&mut *executor, &cx, 1.5, (n, n)).product();
         assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    }
+}
+
+/// A plan whose rows are not sorted writes rows of C, then columns, for which the rows are sorted, then rows.
+#[test]
+fn plans_without_order_write_columns_of_c_too() {
+    let (op, cx) = (Operation::NonTranspose, unlimited());
+    for (name, n, entries) in matrices() {
+        let a = Stored::csr((n, n), &entries);
+        let expected = naive::<F64>(1.5, &entries, &entries);
+        for (keep, products) in [(true, 0), (true, 1 << 24), (false, 0)] {
+            let mut problem = problem::<F64>(op, op, &a, &a);
+            (problem.value_updates, problem.sorted_output) = (true, false);
+            let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();
+            executor.products = executor.products.max(products);
+            let nnz = executor.symbolic(&cx).unwrap();
+            if !keep {
+                executor.lists = None;
+            }
+            for format in [Format::Csr, Format::Csc, Format::Csr, Format::Csc] {
+                let c = Stored::room(format, (n, n), IndexBase::Zero, WIDTHS[0], nnz, f64::NAN);
+                executor.numeric(&cx, scalar(&1.5), &c.matrix()).unwrap();
+                let found: BTreeMap<_, _> = c.entries().into_iter().map(|(i, j, v)| ((i, j), v)).collect();
+                assert!(found == expected, "{name}, {format:?}, {keep}, {products}");
+                if format == Format::Csc {
+                    c.product();
+                }
+            }
+        }
     }
 }
