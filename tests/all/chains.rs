@@ -72,7 +72,7 @@ where
     let (from, wanted) = (numbers(1), expected(&numbers(1), 1));
     for (at, first) in plans.iter().enumerate() {
         for second in [first, &plans[(at + 1) % plans.len()]] {
-            let (mut x, mut y) = (upload(kind, &from), upload(kind, &vec![zero; SIDE]));
+            let (mut x, mut y) = (upload(kind, &from), upload(kind, &[zero; SIDE]));
             for _ in 0..LINKS / 2 {
                 first.1.run_spmv(&session, one, &x, zero, &mut y).unwrap();
                 second.1.run_spmv(&session, one, &y, zero, &mut x).unwrap();
