@@ -22,12 +22,14 @@ using Word = unsigned long long;
 constexpr int64_t NONE = INT64_MAX;
 // Number of products that a thread holds while the warps take turns at adding. More would share the
 // cost of a turn's barrier, but do not fit the registers of 1024 threads (CUDA 12's compiler uses
-// more of them, and so does code for GPUs before Hopper). The sums have the same bits with any
-// number.
+// more of them, and so does code for GPUs before Hopper, most of all for 8.6 and 8.9). The sums
+// have the same bits with any number.
 #if __CUDA_ARCH__ >= 900
 template <class T> constexpr int IN_HAND = sizeof(T) <= 8 ? 4 : __CUDACC_VER_MAJOR__ < 13 ? 2 : 3;
-#else
+#elif __CUDA_ARCH__ == 800
 template <class T> constexpr int IN_HAND = sizeof(T) <= 4 ? 2 : 1;
+#else
+template <class T> constexpr int IN_HAND = 1;
 #endif
 // Most threads of a block: complex64 with 64-bit columns fits the registers of only half as many
 // (src/backend/cuda/spgemm/rows.rs has the same numbers).

@@ -237,10 +237,16 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
+// Compilers use more registers for compute capability 12.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+#define MAKE_BLOCKS 5
+#else
+#define MAKE_BLOCKS 6
+#endif
 // Builds the lists of the other rows, with a team of `lanes` threads per row. before[row] = number
 // of products of the rows before it. Rows with in_parts[row] ≠ 0 are cut into parts of `part`
 // entries; `in_parts` may be NULL.
-extern "C" __global__ void __launch_bounds__(256, 6)
+extern "C" __global__ void __launch_bounds__(256, MAKE_BLOCKS)
     spgemm_map_make(Factor left, Factor right, const int64_t *products, int64_t rows,
                     const int64_t *before, const uint8_t *in_parts, int64_t part,
                     const int64_t *offsets, Ints kept, int32_t lanes, uint32_t *ends, Pair *pairs) {
@@ -264,8 +270,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 2)
 }
 
 // CUDA 12's compiler, if left to choose, uses few registers and spills; CUDA 13's spills if it is
-// given a number of blocks.
-#if __CUDACC_VER_MAJOR__ < 13
+// given a number of blocks. CUDA 12's uses more for compute capability 8.
+#if __CUDACC_VER_MAJOR__ < 13 && defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define BOUNDS(T) __launch_bounds__(THREADS, sizeof(T) > 8 ? 2 : 4)
+#elif __CUDACC_VER_MAJOR__ < 13
 #define BOUNDS(T) __launch_bounds__(THREADS, sizeof(T) > 8 ? 3 : 4)
 #else
 #define BOUNDS(T) __launch_bounds__(THREADS)

@@ -352,11 +352,18 @@ extern "C" __global__ void __launch_bounds__(256)
     groups[row] = static_cast<uint8_t>(size);
 }
 
+// For compute capability 8, CUDA 13's compiler keeps 8 bytes of a thread in local memory unless it
+// is given a number of blocks, of which 8 do not limit the 40 registers that it uses.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define COUNT_BOUNDS __launch_bounds__(THREADS, 8)
+#else
+#define COUNT_BOUNDS __launch_bounds__(THREADS)
+#endif
 #define KERNEL_count(name, J)                                                                      \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
-        name(Factor left, Factor right, const uint8_t *groups, const uint8_t *repeats,             \
-             const int64_t *lows, const int64_t *spans, const uint32_t *list, int64_t count,       \
-             int32_t most, int64_t *counts) {                                                      \
+    extern "C" __global__ void COUNT_BOUNDS name(Factor left, Factor right, const uint8_t *groups, \
+                                                 const uint8_t *repeats, const int64_t *lows,      \
+                                                 const int64_t *spans, const uint32_t *list,       \
+                                                 int64_t count, int32_t most, int64_t *counts) {   \
         let_next_begin();                                                                          \
         count_group<int##J##_t>(left, right, groups, repeats, lows, spans, list, count, most,      \
                                 counts);                                                           \

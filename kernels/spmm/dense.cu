@@ -67,6 +67,11 @@ KERNELS(terms, (), (spmm_dense_terms_small, small), (spmm_dense_terms_medium, me
     }
 #define FMA_small 32, 32, 32, 4, 4, 4, 2, 6
 #define FMA_medium 64, 64, 16, 4, 8, 4, 2, 4
+// Compilers use more than the 128 registers of two blocks for compute capability 8.6 and 8.9.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ > 800 && __CUDA_ARCH__ < 900
+#define FMA_large 128, 128, 16, 3, 8, 8, 1, 1
+#else
 #define FMA_large 128, 128, 16, 3, 8, 8, 1, 2
+#endif
 KERNELS(f32, (), (spmm_dense_f32_small, small), (spmm_dense_f32_medium, medium),
         (spmm_dense_f32_large, large))

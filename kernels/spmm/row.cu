@@ -16,11 +16,19 @@ using namespace tarsia;
         int64_t flags
 
 // Warps per multiprocessor, which determine the registers of a thread: 64 for 32 warps, 72 for 28,
-// 80 for 24. Compilers use more registers for sm_80.
+// 80 for 24. Compilers use more registers for architectures other than 9.0.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define WARPS_OF_DOUBLES 28
+#define WARPS_OF_COMPLEX_8 20
+#define WARPS_OF_FLOATS_16 32
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define WARPS_OF_DOUBLES 28
+#define WARPS_OF_COMPLEX_8 24
+#define WARPS_OF_FLOATS_16 28
 #else
 #define WARPS_OF_DOUBLES 32
+#define WARPS_OF_COMPLEX_8 24
+#define WARPS_OF_FLOATS_16 32
 #endif
 // Half types have twice as many sums, complex types more of everything.
 #define WARPS(A, X, J)                                                                             \
@@ -69,7 +77,12 @@ using namespace tarsia;
 // Loads of B in packs of 16 bytes, with `lanes` lanes side by side.
 #define KERNEL_packs(name, types, J, lanes) KERNEL_OF(PACKS, name, int##J##_t, lanes, TYPES_##types)
 #define PACKS(name, J, lanes, A, X, Y, Acc)                                                        \
-    WIDE(name, A, X, Y, Acc, J, lanes, PACK_OF(X), 1, true, WARPS(A, X, J))
+    WIDE(name, A, X, Y, Acc, J, lanes, PACK_OF(X), 1, true, WARPS_OF_PACKS(A, X, J, lanes))
+// complex64 with eight lanes and floats with 16 take more registers than with others.
+#define WARPS_OF_PACKS(A, X, J, lanes)                                                             \
+    (sizeof(X) == 16 && sizeof(J) == 4 && (lanes) == 8   ? WARPS_OF_COMPLEX_8                      \
+     : same<X, float> && sizeof(J) == 4 && (lanes) == 16 ? WARPS_OF_FLOATS_16                      \
+                                                         : WARPS(A, X, J))
 #define PACK_OF(X) int(sizeof(X) < 16 ? 16 / sizeof(X) : 1)
 KERNELS(packs, (f64, 32), (spmm_row_f64_32_packs_4, 4), (spmm_row_f64_32_packs_8, 8),
         (spmm_row_f64_32_packs_16, 16), (spmm_row_f64_32_packs_32, 32))

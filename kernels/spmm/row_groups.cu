@@ -6,17 +6,31 @@
 
 using namespace tarsia;
 
-// Blocks per multiprocessor: registers for 24 to 40 warps.
-#define BLOCKS(X, lanes, packs)                                                                    \
-    ((packs) > 1      ? (sizeof(X) == 8 ? 6 : 8)                                                   \
-     : same<X, bf16>  ? 6                                                                          \
-     : sizeof(X) != 4 ? 8                                                                          \
-     : (lanes) == 32  ? 9                                                                          \
-                      : 10)
+// Blocks per multiprocessor: registers for 20 to 40 warps. Compilers use more registers for
+// architectures other than 9.0.
+template <class A, class X> constexpr int blocks(int lanes, int packs) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+    if (sizeof(X) == 8)
+        return packs > 1 ? 5 : 7;
+    if (same<X, bf16>)
+        return 5;
+    if (sizeof(X) == 4)
+        return packs > 1 ? 6 : 8;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    if (sizeof(A) == 8 && packs > 1)
+        return 5;
+#endif
+    if (packs > 1)
+        return sizeof(X) == 8 ? 6 : 8;
+    if (same<X, bf16>)
+        return 6;
+    return sizeof(X) != 4 ? 8 : lanes == 32 ? 9 : 10;
+}
+
 #define KERNEL_groups(name, types, lanes, packs)                                                   \
     KERNEL_OF(GROUPS, name, lanes, packs, TYPES_##types)
 #define GROUPS(name, lanes, packs, A, X, Y, Acc)                                                   \
-    extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS(X, lanes, packs))                   \
+    extern "C" __global__ void __launch_bounds__(BLOCK, blocks<A, X>(lanes, packs))                \
         name(const int32_t *indices, const A *values, int32_t base, GroupTasks tasks, const X *b,  \
              uint32_t b_packs, Y *c, int64_t c_row, int32_t n, Scalar<Acc> alpha,                  \
              Scalar<Acc> beta, Acc *partial, int64_t partial_stride, int32_t together) {           \

@@ -382,7 +382,13 @@ template <int ITEM_ROWS, int ELEMENTS, class A, class X, class Acc> constexpr in
         2 * IN_FLIGHT * (ITEM_ROWS * (GROUP_ENTRIES * int(sizeof(A)) + 3) / 4 + GROUP_ENTRIES);
 // Compilers use more registers for architectures other than 9.0.
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1000)
-    constexpr int MORE = IN_FLIGHT > 1 ? 60 : sizeof(X) == 2 && ELEMENTS > 2 ? 48 : 44;
+    // From compute capability 10.0 on, four floats or doubles of one row take a few more.
+    constexpr bool TAKES_MORE = __CUDA_ARCH__ >= 1000 && ITEM_ROWS == 1 && ELEMENTS == 4 &&
+                                sizeof(X) >= 4 && sizeof(A) == sizeof(X);
+    constexpr int MORE = (IN_FLIGHT > 1                    ? 60
+                          : sizeof(X) == 2 && ELEMENTS > 2 ? 48
+                                                           : 44) +
+                         (TAKES_MORE ? 8 : 0);
 #else
     constexpr bool FITS = IN_FLIGHT > 1 || (sizeof(X) == 4 && ELEMENTS == 8);
     // CUDA 12's compiler uses a few more for four floats of one row.

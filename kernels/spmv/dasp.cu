@@ -6,10 +6,20 @@
 namespace tarsia::dasp {
 
 // Number of blocks per multiprocessor for which registers must suffice: as many as possible without
-// spilling, since loads in flight hide the memory's latency.
+// spilling, since loads in flight hide the memory's latency. Compilers use more registers for
+// compute capability 8.6 and 8.9, and from 10.0 on.
 template <class Acc> constexpr int RESIDENT = sizeof(Acc) == 8 ? 7 : 5;
+#if defined(__CUDA_ARCH__) &&                                                                      \
+    ((__CUDA_ARCH__ > 800 && __CUDA_ARCH__ < 900) || __CUDA_ARCH__ >= 1200)
+template <> constexpr int RESIDENT<float> = 9;
+#else
 template <> constexpr int RESIDENT<float> = 10;
+#endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+template <> constexpr int RESIDENT<double> = 7;
+#else
 template <> constexpr int RESIDENT<double> = 8;
+#endif
 
 } // namespace tarsia::dasp
 

@@ -351,6 +351,11 @@ __device__ __forceinline__ void mask_block(const MaskBlock<ROWS, A> &a, const X 
 // Number of blocks per multiprocessor for which registers must suffice.
 template <class A, class Acc> constexpr int mask_blocks() {
     constexpr bool IS_COMPLEX = same<A, Complex<float>>;
+// Compilers use more registers for compute capability 10.0 and 12.0.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+    if (same<A, double>)
+        return 6;
+#endif
     return sizeof(A) == 16 ? 5 : IS_COMPLEX ? 6 : sizeof(Acc) == 4 ? 8 : 7;
 }
 

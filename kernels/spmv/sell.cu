@@ -215,12 +215,21 @@ __device__ __forceinline__ void sell_pairs(const Sell<A> &a, const X *x, const T
 // are 1,024 lanes, the number for which rows are divided: dnn90 has 7.8 blocks per multiprocessor
 // and took 11.8 µs if eight fit, 13.3 if seven did.
 template <int GROUP, int ITEM_ROWS, class A, class Acc> constexpr int sell_blocks() {
+// Compilers use more registers for architectures other than 9.0, most for 10.0 and 12.0.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
     if (sizeof(A) == 16)
-        return 5;
-// Compilers use more registers for architectures other than 9.0.
-#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1000)
+        return 4;
+    if (GROUP == 4)
+        return sizeof(Acc) == 8 && sizeof(A) < 8 ? 5 : sizeof(A) == 4 ? 6 : 7;
+    if (sizeof(Acc) == 8 && sizeof(A) == (ITEM_ROWS == 3 ? 2 : 4))
+        return 7;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
     if (GROUP == 4)
         return sizeof(Acc) == 8 && sizeof(A) == 4 ? 6 : 7;
+#endif
+    if (sizeof(A) == 16)
+        return 5;
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1000)
     if (sizeof(A) == 8 && (ITEM_ROWS == 3 || sizeof(Acc) == 8))
         return 7;
 #endif
@@ -281,10 +290,18 @@ KERNELS(product, (ones_bf16f32), (spmv_sell_2_1_ones_bf16f32, 2, 1),
         (spmv_sell_2_2_ones_bf16f32, 2, 2), (spmv_sell_2_3_ones_bf16f32, 2, 3),
         (spmv_sell_4_1_ones_bf16f32, 4, 1))
 
+// The same for pairs of slices.
+template <class A> constexpr int pairs_blocks() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+    return 7;
+#else
+    return sizeof(A) == 1 ? 7 : 8;
+#endif
+}
 // Pairs of slices, for rows of a few narrow values. Grid: ceil(slices / (2 · SELL_THREADS / WARP)).
 #define KERNEL_pairs(name, types) KERNEL_OF(PAIRS, name, TYPES_##types)
 #define PAIRS(name, A, X, Y, Acc)                                                                  \
-    extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS, sizeof(A) == 1 ? 7 : 8)       \
+    extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS, pairs_blocks<A>())            \
         name(int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,    \
              const A *values, const uint16_t *narrow, const uint32_t *wide, const X *x, Y *y,      \
              const Y *old, Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {                 \
