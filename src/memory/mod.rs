@@ -79,8 +79,7 @@ pub struct HostMemory;
 impl RawMemory for HostMemory {
     fn allocate(&self, bytes: usize, _stream: Address) -> Result<Address> {
         let mut out: *mut c_void = std::ptr::null_mut();
-        // One huge page, if a caller has asked for exactly that; of less than two others too much would be
-        // on small pages.
+        // An arena asks for whole huge pages. Of other sizes below two pages too much would be on small ones.
         let huge = bytes >= 2 * HUGE_PAGE || bytes == HUGE_PAGE;
         let alignment = if huge { HUGE_PAGE } else { ALIGNMENT };
         // SAFETY: `out` is valid for a write, and the alignment is a power of two
