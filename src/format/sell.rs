@@ -10,17 +10,24 @@
 //!
 //! Arrays:
 //! - `slices`: one [`Slice`] for each C rows of the matrix
-//! - `rows`: C × u32 per slice, the row of each lane, [`NO_ROW`] where there is none
-//! - `lengths`: C × u32 per slice, number of entries of each lane, descending in the slice
-//! - `values`: V, or in one of the forms of [`super::narrowing`]; slice s has `steps` × C of them from
-//!   `slices[s].values` on, step by step, then the tails, lane by lane; each slice starts at a multiple of C
-//! - `columns`: u16, relative to the slice's `base`, in one of three forms ([`Columns`]): one for each value;
-//!   two (the low half first) where the slice spans more than 2^16 columns; or one per step, where all lanes
-//!   have all steps and lane l of a step has the column of lane 0 plus l
+//! - `windows`: for each window of σ rows, where its values and words start
+//! - `values`: V, or in one of the forms of [`super::narrowing`]; a slice has `steps` × C of them, step by
+//!   step, then the tails, lane by lane; each slice starts at a multiple of C
+//! - `words`: u16, for each slice up to three groups:
+//!   - C rows relative to the window's first row, one per lane, [`NO_LANE`] where there is none; not where the
+//!     slice is even, which means that its rows are consecutive and equally long
+//!   - C lengths, the number of entries of each lane, descending; not where all are `steps`
+//!   - columns relative to the slice's `base`, in one of three forms ([`Columns`]): one for each value; two
+//!     (the low half first) where the slice spans more than 2^16 columns; or one per step, where all lanes
+//!     have all steps and lane l of a step has the column of lane 0 plus l
 //! - `pieces`, `long_rows`: rows of more than [`LONG`] entries are in no slice; they are cut into pieces that
 //!   are stored behind the slices' entries, with columns relative to the piece's base
-//! - `positions` (only where values will be updated): i64 per value, the index in the user's value array that
-//!   it comes from, −1 for padding
+//!
+//! So a row has at most 6 bytes besides its entries, where CSR has 4 or 8. Slices, values and words are in
+//! one [`Arena`].
+//!
+//! `positions` (only where values will be updated): i64 per value, the index in the user's value array that
+//! it comes from, −1 for padding.
 //!
 //! Columns keep the order of the pattern, so that each row is summed in CSR order. The inverse is
 //! `SellLayout::for_each_entry`.
@@ -35,6 +42,7 @@ use super::narrowing::Holds;
 use super::narrowing::{Form, Narrow, One};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
+use crate::memory::arena::{self, Arena, Part};
 use crate::memory::{pieces, pool, Allocator, Buffer};
 use crate::types::Index;
 
@@ -53,25 +61,40 @@ pub const WINDOW: usize = 4096;
 /// Number of entries of the longest row that is a lane, and of a piece of a longer row: about 2 µs of work.
 pub const LONG: usize = 1 << 13;
 
+/// Number of slices of a window.
+pub const WINDOW_SLICES: usize = WINDOW / LANES;
+
 /// Marks a lane without a row.
 pub const NO_ROW: u32 = u32::MAX;
+
+/// Marks a lane without a row in `words`.
+pub const NO_LANE: u16 = u16::MAX;
 
 /// Slice of C rows.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Slice {
-    /// First value.
-    pub values: u64,
-    /// First of its columns.
-    pub indices: u64,
+    /// First value, relative to the window's.
+    values: u32,
+    /// First word, relative to the window's.
+    words: u32,
     /// Column that its columns are relative to.
     pub base: u32,
-    /// Number of steps in which all lanes have an entry.
-    pub full: u32,
     /// Number of interleaved steps.
-    pub steps: u32,
-    /// Code of a [`Columns`], plus [`EVEN`].
-    flags: u32,
+    pub steps: u16,
+    /// Code of a [`Columns`], plus [`EVEN`] and [`EQUAL`]; from bit [`FIRST_ROW`] on the row of the first
+    /// lane, relative to the window's first row.
+    flags: u16,
+}
+
+/// Start of the values and words of a window of slices.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Window {
+    /// First value.
+    values: u64,
+    /// First word.
+    words: u64,
 }
 
 /// Form in which the columns of a slice are stored.
@@ -86,7 +109,17 @@ pub enum Columns {
 }
 
 /// Flag of a slice of C rows of one length that are consecutive in the matrix.
-const EVEN: u32 = 4;
+const EVEN: u16 = 4;
+
+/// Flag of a slice whose lanes have one length.
+const EQUAL: u16 = 8;
+
+/// Bits of the flags below the first row.
+const FIRST_ROW: u32 = 4;
+
+const _: () = assert!(WINDOW <= 1 << (u16::BITS - FIRST_ROW) && LONG <= u16::MAX as usize);
+// Values and words of a window, two words for a column, are counted in 32 bits.
+const _: () = assert!((2 * LONG + 2) * WINDOW < u32::MAX as usize);
 
 impl Slice {
     /// Returns the form of the columns.
@@ -104,6 +137,34 @@ impl Slice {
     pub fn is_even(&self) -> bool {
         self.flags & EVEN != 0
     }
+
+    /// Returns whether all lanes have as many entries as there are steps.
+    #[inline(always)]
+    pub fn is_equal(&self) -> bool {
+        self.flags & EQUAL != 0
+    }
+
+    /// Returns the row of the first lane, relative to the window's first row, of a slice that is even.
+    #[inline(always)]
+    pub fn first_row(&self) -> usize {
+        usize::from(self.flags >> FIRST_ROW)
+    }
+
+    /// Returns the number of words in front of the lengths.
+    #[inline(always)]
+    pub fn lengths_at(&self) -> usize {
+        if self.is_even() {
+            0
+        } else {
+            LANES
+        }
+    }
+
+    /// Returns the number of words in front of the columns.
+    #[inline(always)]
+    pub fn columns_at(&self) -> usize {
+        self.lengths_at() + if self.is_equal() { 0 } else { LANES }
+    }
 }
 
 /// Piece of a long row.
@@ -112,8 +173,8 @@ impl Slice {
 pub struct Piece {
     /// First value.
     pub values: u64,
-    /// First column.
-    pub indices: u64,
+    /// First word of its columns.
+    pub words: u64,
     /// First entry, counted in the pattern's order.
     first: u64,
     /// Column that its columns are relative to.
@@ -149,11 +210,11 @@ pub struct LongRow {
 #[derive(Debug)]
 pub enum Values<V: Narrow> {
     /// Values in the user's type.
-    Full(Buffer<V>),
+    Full(Part<V>),
     /// Values as fp32.
-    Single(Buffer<V::Single>),
+    Single(Part<V::Single>),
     /// Values as fp16.
-    Half(Buffer<V::Half>),
+    Half(Part<V::Half>),
     /// Values that are all 1. Takes no memory, whatever its length.
     Ones(Vec<One>),
 }
@@ -173,14 +234,24 @@ macro_rules! with_stored {
 pub(crate) use with_stored;
 
 impl<V: Narrow> Values<V> {
-    /// Allocates `slots` slots, all zero in a form that has zeros.
-    fn new(allocator: &Arc<Allocator>, form: Form, slots: usize) -> Result<Self> {
-        Ok(match form {
-            Form::Full => Values::Full(Buffer::zeroed(allocator, slots)?),
-            Form::Single => Values::Single(Buffer::zeroed(allocator, slots)?),
-            Form::Half => Values::Half(Buffer::zeroed(allocator, slots)?),
+    /// Takes `slots` slots from the arena, all zero in a form that has zeros.
+    fn take(arena: &mut Arena, form: Form, slots: usize) -> Self {
+        match form {
+            Form::Full => Values::Full(arena.take(slots)),
+            Form::Single => Values::Single(arena.take(slots)),
+            Form::Half => Values::Half(arena.take(slots)),
             Form::Ones => Values::Ones(vec![One; slots]),
-        })
+        }
+    }
+
+    /// Returns the bytes of `slots` slots in an arena.
+    fn bytes(form: Form, slots: usize) -> usize {
+        match form {
+            Form::Full => arena::bytes::<V>(slots),
+            Form::Single => arena::bytes::<V::Single>(slots),
+            Form::Half => arena::bytes::<V::Half>(slots),
+            Form::Ones => 0,
+        }
     }
 
     /// Returns the number of slots.
@@ -210,16 +281,16 @@ impl<V: Narrow> Values<V> {
 pub struct SellLayout<V: Narrow> {
     /// Number of columns of op(A).
     pub col_count: usize,
+    /// Number of rows of op(A).
+    pub row_count: usize,
     /// Slices.
-    pub slices: Buffer<Slice>,
-    /// Row of each lane.
-    pub rows: Buffer<u32>,
-    /// Number of entries of each lane.
-    pub lengths: Buffer<u32>,
+    pub slices: Part<Slice>,
+    /// Start of each window's values and words.
+    windows: Buffer<Window>,
     /// Value of each slot.
     pub values: Values<V>,
-    /// Columns, in the form of each slice or piece.
-    pub columns: Buffer<u16>,
+    /// Rows, lengths and columns of the slices, and columns of the pieces.
+    pub words: Part<u16>,
     /// Pieces of the long rows.
     pub pieces: Buffer<Piece>,
     /// Rows of more than [`LONG`] entries.
@@ -227,6 +298,13 @@ pub struct SellLayout<V: Narrow> {
     /// Index in the user's array that each value comes from, if it was kept.
     positions: Option<Buffer<i64>>,
     entries: usize,
+}
+
+/// Returns the first value and the first word of a slice.
+#[inline(always)]
+fn starts(windows: &[Window], slices: &[Slice], number: usize) -> (usize, usize) {
+    let (window, slice) = (&windows[number / WINDOW_SLICES], &slices[number]);
+    (window.values as usize + slice.values as usize, window.words as usize + slice.words as usize)
 }
 
 /// Mapping from the entries of a pattern to the user's value array.
@@ -284,32 +362,44 @@ impl<V: Narrow> SellLayout<V> {
             fill::sort_window(pattern, window * WINDOW, rows, lengths);
             let lanes = rows.chunks_exact(LANES).zip(lengths.chunks_exact(LANES));
             for (slice, (rows, lengths)) in slices.iter_mut().zip(lanes) {
-                *slice = fill::measure(pattern, rows, lengths);
+                *slice = fill::measure(pattern, window * WINDOW, rows, lengths);
             }
         });
         let (mut cut, long_rows) = fill::cut_long_rows(allocator, pattern, rows)?;
         pieces::for_each(pieces::each(&mut cut), |_, piece| fill::measure_piece(pattern, piece));
-        let sizes = fill::place(&mut slices, &lengths, &mut cut);
+        let mut windows = Buffer::<Window>::zeroed(allocator, slice_count.div_ceil(WINDOW_SLICES))?;
+        let sizes = fill::place(&mut windows, &mut slices, &lengths, &mut cut);
+        let mut positions = Buffer::<i64>::zeroed(allocator, if origin.keep { sizes.values } else { 0 })?;
+        let bytes = [
+            arena::bytes::<Slice>(slice_count),
+            Values::<V>::bytes(form, sizes.values),
+            arena::bytes::<u16>(sizes.words),
+        ];
+        let bytes = bytes.into_iter().fold(0, usize::saturating_add);
+        let mut arena = Arena::zeroed(allocator, bytes)?;
+        let mut placed = arena.take::<Slice>(slice_count);
+        placed.copy_from_slice(&slices);
+        drop(slices);
 
         let mut out = SellLayout {
             col_count: pattern.minor,
-            slices,
-            rows: lane_rows,
-            lengths,
-            values: Values::new(allocator, form, sizes.values)?,
-            columns: Buffer::zeroed(allocator, sizes.columns)?,
+            row_count: rows,
+            slices: placed,
+            windows,
+            values: Values::take(&mut arena, form, sizes.values),
+            words: arena.take(sizes.words),
             pieces: cut,
             long_rows,
             positions: None,
             entries: pattern.indices.len(),
         };
-        let mut positions = Buffer::<i64>::zeroed(allocator, if origin.keep { sizes.values } else { 0 })?;
         pool::run(|| {
-            let arrays = (&mut *out.columns, &mut *positions);
+            let arrays = (&mut *out.words, &mut *positions);
             let structure = fill::Structure {
+                windows: &out.windows,
                 slices: &out.slices,
-                rows: &out.rows,
-                lengths: &out.lengths,
+                rows: &lane_rows,
+                lengths: &lengths,
                 pieces: &out.pieces,
             };
             match &mut out.values {
@@ -347,10 +437,38 @@ impl<V: Narrow> SellLayout<V> {
         super::fill_ratio(self.values.len(), self.entries)
     }
 
+    /// Returns the first value and the first word of a slice.
+    #[inline(always)]
+    pub fn starts(&self, number: usize) -> (usize, usize) {
+        starts(&self.windows, &self.slices, number)
+    }
+
+    /// Returns the row of each lane of a slice, or [`NO_ROW`].
+    #[inline(always)]
+    pub fn rows(&self, number: usize) -> [u32; LANES] {
+        let (slice, words) = (&self.slices[number], &self.words[self.starts(number).1..]);
+        let first = (number / WINDOW_SLICES * WINDOW) as u32;
+        std::array::from_fn(|lane| match slice.is_even() {
+            true => first + (slice.first_row() + lane) as u32,
+            false if words[lane] == NO_LANE => NO_ROW,
+            false => first + u32::from(words[lane]),
+        })
+    }
+
+    /// Returns the number of entries of each lane of a slice.
+    #[inline(always)]
+    pub fn lengths(&self, number: usize) -> [u32; LANES] {
+        let (slice, words) = (&self.slices[number], &self.words[self.starts(number).1..]);
+        std::array::from_fn(|lane| match slice.is_equal() {
+            true => u32::from(slice.steps),
+            false => u32::from(words[slice.lengths_at() + lane]),
+        })
+    }
+
     /// Returns the slots of a lane's entries in `values`, in the order of its row.
-    pub fn places(&self, slice: usize, lane: usize) -> impl Iterator<Item = usize> + '_ {
-        let (head, lengths) = (&self.slices[slice], &self.lengths[slice * LANES..(slice + 1) * LANES]);
-        let (first, steps) = (head.values as usize, head.steps as usize);
+    pub fn places(&self, number: usize, lane: usize) -> impl Iterator<Item = usize> {
+        let (first, lengths) = (self.starts(number).0, self.lengths(number));
+        let steps = usize::from(self.slices[number].steps);
         let tail = |length: u32| (length as usize).saturating_sub(steps);
         let tail_start = first + steps * LANES + lengths[..lane].iter().map(|&l| tail(l)).sum::<usize>();
         (0..lengths[lane] as usize).map(move |entry| {
@@ -362,27 +480,24 @@ impl<V: Narrow> SellLayout<V> {
         })
     }
 
-    /// Returns the column of slot `place` of a slice.
-    fn column(&self, slice: &Slice, place: usize) -> u32 {
-        let (at, first) = (place - slice.values as usize, slice.indices as usize);
-        slice.base
-            + match slice.columns() {
-                Columns::Narrow => u32::from(self.columns[first + at]),
-                Columns::Wide => self.wide(first + 2 * at),
-                Columns::Runs => u32::from(self.columns[first + at / LANES]) + (at % LANES) as u32,
-            }
-    }
-
     fn wide(&self, at: usize) -> u32 {
-        u32::from(self.columns[at]) | u32::from(self.columns[at + 1]) << 16
+        u32::from(self.words[at]) | u32::from(self.words[at + 1]) << 16
     }
 
     /// Calls `f(slot in values, column)` for the entries of a lane, in the order of its row.
     #[inline(always)]
     pub fn for_each_of_lane(&self, number: usize, lane: usize, mut f: impl FnMut(usize, usize)) {
         let slice = &self.slices[number];
+        let (values, words) = self.starts(number);
+        let first = words + slice.columns_at();
         for place in self.places(number, lane) {
-            f(place, self.column(slice, place) as usize);
+            let at = place - values;
+            let column = match slice.columns() {
+                Columns::Narrow => u32::from(self.words[first + at]),
+                Columns::Wide => self.wide(first + 2 * at),
+                Columns::Runs => u32::from(self.words[first + at / LANES]) + (at % LANES) as u32,
+            };
+            f(place, (slice.base + column) as usize);
         }
     }
 
@@ -391,8 +506,8 @@ impl<V: Narrow> SellLayout<V> {
     pub fn for_each_of_piece(&self, piece: &Piece, mut f: impl FnMut(usize, usize)) {
         for at in 0..piece.len as usize {
             let column = match piece.is_wide() {
-                true => self.wide(piece.indices as usize + 2 * at),
-                false => u32::from(self.columns[piece.indices as usize + at]),
+                true => self.wide(piece.words as usize + 2 * at),
+                false => u32::from(self.words[piece.words as usize + at]),
             };
             f(piece.values as usize + at, (piece.base + column) as usize);
         }
@@ -404,7 +519,7 @@ impl<V: Narrow> SellLayout<V> {
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, V)) {
         for number in 0..self.slices.len() {
             for lane in 0..LANES {
-                let row = self.rows[number * LANES + lane] as usize;
+                let row = self.rows(number)[lane] as usize;
                 self.for_each_of_lane(number, lane, |place, column| f(row, column, self.values.get(place)));
             }
         }

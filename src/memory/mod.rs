@@ -1,6 +1,7 @@
 //! Memory and threads: the handle's allocator and the one fallible buffer type over it, the context of a
 //! call, the record of work in flight, the process (fork), and the threads of the host.
 
+pub mod arena;
 pub mod context;
 pub mod copy;
 pub mod float_env;
@@ -79,7 +80,8 @@ pub struct HostMemory;
 impl RawMemory for HostMemory {
     fn allocate(&self, bytes: usize, _stream: Address) -> Result<Address> {
         let mut out: *mut c_void = std::ptr::null_mut();
-        let huge = bytes >= 2 * HUGE_PAGE;
+        // An arena asks for whole huge pages. Of other sizes below two pages too much would be on small ones.
+        let huge = bytes >= 2 * HUGE_PAGE || bytes == HUGE_PAGE;
         let alignment = if huge { HUGE_PAGE } else { ALIGNMENT };
         // SAFETY: `out` is valid for a write, and the alignment is a power of two
         // and a multiple of the size of a pointer.

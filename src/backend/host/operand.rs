@@ -397,6 +397,11 @@ impl<T: Pod> Shared<T> {
         self.address
     }
 
+    /// Returns the size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
     /// Reads an element.
     ///
     /// # Safety

@@ -34,7 +34,7 @@ impl<V: narrowing::Narrow> Slices<V> {
             SellLayout::<V>::build(allocator, &rows.pattern, rows.values, form, origin)
         })?;
         let slices = &layout.slices;
-        let work_before = |number: usize| slices[number].values as usize + number * LANES * ROW_WORK;
+        let work_before = |number: usize| layout.starts(number).0 + number * LANES * ROW_WORK;
         let cut = |item: &mut dyn FnMut(usize)| {
             let mut first = 0;
             for number in 0..slices.len() {

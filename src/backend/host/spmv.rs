@@ -18,6 +18,7 @@ use super::operand::{Factor, Ints, Shared};
 use super::scalars::Scalars;
 use super::schedule::{self, Grain, Work};
 use super::slices::Slices;
+use super::vector::{end_streaming, fill_past_caches, prefetch, PAST_CACHES};
 use super::{timing, Host};
 use crate::backend::{DenseExecutor, LayoutInfo, SpmvExecutor};
 use crate::error::Result;
@@ -229,7 +230,8 @@ impl<C: Combo> SpmvProduct<C> for Csr<C::A> {
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
         let (rows, values) = self.operand.rows("A")?;
         let order = self.order.as_deref();
-        let product = CsrProduct::<C> { rows, values, order, opened };
+        let streams = opened.scalars.skip_old() && opened.y.bytes() >= PAST_CACHES;
+        let product = CsrProduct::<C> { rows, values, order, opened, streams };
         self.schedule.for_each_item(parallel, |work| match (rows.offsets, rows.indices) {
             (Ints::I32(offsets), Ints::I32(indices)) => product.item(offsets, indices, work),
             (Ints::I64(offsets), Ints::I32(indices)) => product.item(offsets, indices, work),
@@ -244,6 +246,9 @@ impl<C: Combo> SpmvProduct<C> for Csr<C::A> {
     }
 }
 
+/// Entries by which prefetches behind empty rows are ahead.
+const AHEAD: usize = 64;
+
 /// State of one product of `csr`.
 struct CsrProduct<'a, C: Combo> {
     rows: Factor<'a>,
@@ -251,9 +256,37 @@ struct CsrProduct<'a, C: Combo> {
     /// Row of y for each row, if an order is used.
     order: Option<&'a [u32]>,
     opened: Opened<'a, C>,
+    /// True if runs of empty rows are stored past the caches.
+    streams: bool,
 }
 
 impl<C: Combo> CsrProduct<'_, C> {
+    /// Prefetches elements of x for as many entries as a row has, at most [`AHEAD`], that follow this many
+    /// entries behind. Behind empty rows they are too far away for the processor to see, and each row would
+    /// wait for memory by itself.
+    #[inline(always)]
+    fn fetch_ahead<J: Index>(&self, indices: &[J], row: Range<usize>) {
+        let x = self.opened.x.as_ptr();
+        let first = indices.len().min(row.start + AHEAD);
+        for index in indices[first..].iter().take(row.len().min(AHEAD)) {
+            prefetch(x.wrapping_add((index.to_i64() - self.rows.base) as usize));
+        }
+    }
+
+    /// Stores consecutive empty rows.
+    fn empty_rows(&self, y: &mut [C::Y]) {
+        let scalars = &self.opened.scalars;
+        if !scalars.skip_old() {
+            return y.iter_mut().for_each(|y| scalars.store(C::Acc::ZERO, y));
+        }
+        let mut value = C::Y::round(C::Acc::ZERO);
+        scalars.store(C::Acc::ZERO, &mut value);
+        match self.streams {
+            true => fill_past_caches(y, value),
+            false => y.fill(value),
+        }
+    }
+
     /// Computes one item. It is compiled for each pair of index types: with short rows, choosing the type of
     /// offsets at run time would take a fifth of the time.
     fn item<I: Index, J: Index>(&self, offsets: &[I], indices: &[J], work: Work) {
@@ -273,11 +306,25 @@ impl<C: Combo> CsrProduct<'_, C> {
             (Work::Rows(range), None) => {
                 // SAFETY: items have disjoint rows.
                 let y = unsafe { self.opened.rows(range.clone()) };
-                let mut start = position(offsets[range.start]);
-                for (y, &end) in y.iter_mut().zip(&offsets[range.start + 1..]) {
-                    let end = position(end);
-                    self.opened.scalars.store(dot(start..end), y);
-                    start = end;
+                let offsets = &offsets[range.start..=range.end];
+                let mut row = 0;
+                while row < y.len() {
+                    let (start, end) = (offsets[row], offsets[row + 1]);
+                    if start != end {
+                        let sum = dot(position(start)..position(end));
+                        self.opened.scalars.store(sum, &mut y[row]);
+                        row += 1;
+                    } else {
+                        let rows = 1 + repetitions(&offsets[row + 2..], end);
+                        self.empty_rows(&mut y[row..row + rows]);
+                        row += rows;
+                        if row < y.len() {
+                            self.fetch_ahead(indices, position(offsets[row])..position(offsets[row + 1]));
+                        }
+                    }
+                }
+                if self.streams {
+                    end_streaming();
                 }
             }
             // SAFETY: each slot belongs to one item, and nothing reads it
@@ -285,6 +332,16 @@ impl<C: Combo> CsrProduct<'_, C> {
             (Work::Chunk { positions, slot }, _) => unsafe { self.opened.sums.set(slot, dot(positions)) },
         }
     }
+}
+
+/// Returns how many of the first offsets are `value`.
+#[inline(always)]
+fn repetitions<I: Index>(offsets: &[I], value: I) -> usize {
+    const GROUP: usize = 16;
+    // Without a branch in a group, so that it becomes vector code.
+    let is_equal = |group: &&[I]| group.iter().fold(true, |all, &offset| all & (offset == value));
+    let groups = offsets.chunks_exact(GROUP).take_while(is_equal).count() * GROUP;
+    groups + offsets[groups..].iter().take_while(|&&offset| offset == value).count()
 }
 
 /// Number of sums of a row that run side by side: an addition takes four cycles, and although two may start

@@ -18,6 +18,11 @@ use crate::types::{Accumulator, Storage};
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 
+/// Bytes of a result from which on it is written past the caches, which then need not read it before. From
+/// 4 MiB on that gains time (5 to 20 % in SpMM); less than 8 MiB may be wanted from the caches by whoever
+/// reads it next.
+pub(super) const PAST_CACHES: usize = 8 << 20;
+
 /// The vectors for which code is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(super) enum Width {
@@ -108,6 +113,37 @@ pub(super) fn end_streaming() {
         _mm_sfence();
     }
 }
+
+/// Sets all elements to a value, past the caches where they fill lines.
+pub(super) fn fill_past_caches<Y: bytemuck::Pod>(to: &mut [Y], value: Y) {
+    #[cfg(target_arch = "x86_64")]
+    if LINE % size_of::<Y>() == 0 {
+        let (front, lines, back) = bytemuck::pod_align_to_mut::<Y, CacheLine>(to);
+        front.fill(value);
+        back.fill(value);
+        let mut pattern = CacheLine([0; 4]);
+        bytemuck::cast_slice_mut(std::slice::from_mut(&mut pattern)).fill(value);
+        for line in lines {
+            for (to, quarter) in line.0.iter_mut().zip(pattern.0) {
+                // SAFETY: every x86-64 processor has it, and a line is aligned.
+                unsafe {
+                    _mm_stream_si128(
+                        std::ptr::from_mut(to).cast(),
+                        std::mem::transmute::<u128, __m128i>(quarter),
+                    )
+                };
+            }
+        }
+        return;
+    }
+    to.fill(value);
+}
+
+/// A line of the caches, in parts of 16 bytes.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+struct CacheLine([u128; 4]);
 
 /// A plain array. Products are rounded before they are added.
 #[derive(Clone, Copy)]

@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Columns, LongRow, Origin, Piece, Slice, EVEN, LANES, LONG, NO_ROW, WINDOW};
+use super::{starts, Columns, LongRow, Origin, Piece, Slice, Window};
+use super::{EQUAL, EVEN, FIRST_ROW, LANES, LONG, NO_LANE, NO_ROW, WINDOW, WINDOW_SLICES};
 use crate::error::Result;
 use crate::format::narrowing::Holds;
 use crate::format::GRAIN;
@@ -14,10 +15,10 @@ use crate::types::Index;
 /// Number of columns that 16 bits can number.
 const SPAN: i64 = 1 << 16;
 
-/// Lengths of the arrays `values` and `columns`.
+/// Lengths of the arrays `values` and `words`.
 pub(super) struct Sizes {
     pub values: usize,
-    pub columns: usize,
+    pub words: usize,
 }
 
 /// Sorts the rows of a window that are not long by descending length, and fills in their lengths. A counting
@@ -78,9 +79,11 @@ fn span<J: Index>(indices: &[J], base: i64, bounds: &mut Option<(i64, i64)>) {
     *bounds = Some(bounds.map_or((low, high), |(l, h)| (l.min(low), h.max(high))));
 }
 
-/// Returns the head of a slice, except for where its values and columns start.
+/// Returns the head of a slice, except for where its values and words start. `first` is the first row of its
+/// window.
 pub(super) fn measure<I: Index, J: Index>(
     pattern: &Pattern<'_, I, J>,
+    first: usize,
     rows: &[u32],
     lengths: &[u32],
 ) -> Slice {
@@ -100,9 +103,13 @@ pub(super) fn measure<I: Index, J: Index>(
             pairs.into_iter().all(|(first, mine)| mine.to_i64() == first.to_i64() + lane as i64)
         })
     };
-    let columns = if narrow && equal && full > 0 && runs() { 2 } else { u32::from(!narrow) };
-    let even = if equal && in_order && rows[LANES - 1] != NO_ROW { EVEN } else { 0 };
-    Slice { values: 0, indices: 0, base: low as u32, full, steps, flags: columns | even }
+    let columns = if narrow && equal && full > 0 && runs() { 2 } else { u16::from(!narrow) };
+    let mut flags = columns | if equal { EQUAL } else { 0 };
+    if equal && in_order && rows[LANES - 1] != NO_ROW {
+        flags |= EVEN | ((rows[0] as usize - first) as u16) << FIRST_ROW;
+    }
+    // No lane has more than LONG entries.
+    Slice { values: 0, words: 0, base: low as u32, steps: steps as u16, flags }
 }
 
 /// Returns the long rows and their pieces, except for where the values and columns of these start.
@@ -146,52 +153,63 @@ pub(super) fn measure_piece<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, pie
 
 /// Returns the number of slots for the values of a slice.
 fn slots(slice: &Slice, lengths: &[u32]) -> usize {
-    let tails: usize = lengths.iter().map(|&length| length.saturating_sub(slice.steps) as usize).sum();
-    (slice.steps as usize * LANES + tails).next_multiple_of(LANES)
+    let steps = usize::from(slice.steps);
+    let tails: usize = lengths.iter().map(|&length| (length as usize).saturating_sub(steps)).sum();
+    (steps * LANES + tails).next_multiple_of(LANES)
 }
 
-/// Assigns the start of the values and columns of all slices, then of all pieces, and returns the lengths of
+/// Assigns the start of the values and words of all slices, then of all pieces, and returns the lengths of
 /// the arrays.
-pub(super) fn place(slices: &mut [Slice], lengths: &[u32], pieces: &mut [Piece]) -> Sizes {
-    let mut sizes = Sizes { values: 0, columns: 0 };
-    for (slice, lengths) in slices.iter_mut().zip(lengths.chunks_exact(LANES)) {
-        let slots = slots(slice, lengths);
-        (slice.values, slice.indices) = (sizes.values as u64, sizes.columns as u64);
-        sizes.values += slots;
-        sizes.columns += match slice.columns() {
-            Columns::Narrow => slots,
-            Columns::Wide => 2 * slots,
-            Columns::Runs => slice.steps as usize,
-        };
+pub(super) fn place(
+    windows: &mut [Window],
+    slices: &mut [Slice],
+    lengths: &[u32],
+    pieces: &mut [Piece],
+) -> Sizes {
+    let mut sizes = Sizes { values: 0, words: 0 };
+    let lengths = lengths.chunks(WINDOW_SLICES * LANES);
+    for (window, (slices, lengths)) in windows.iter_mut().zip(slices.chunks_mut(WINDOW_SLICES).zip(lengths)) {
+        *window = Window { values: sizes.values as u64, words: sizes.words as u64 };
+        let first = (sizes.values, sizes.words);
+        for (slice, lengths) in slices.iter_mut().zip(lengths.chunks_exact(LANES)) {
+            let slots = slots(slice, lengths);
+            (slice.values, slice.words) = ((sizes.values - first.0) as u32, (sizes.words - first.1) as u32);
+            sizes.values += slots;
+            sizes.words += slice.columns_at()
+                + match slice.columns() {
+                    Columns::Narrow => slots,
+                    Columns::Wide => 2 * slots,
+                    Columns::Runs => usize::from(slice.steps),
+                };
+        }
     }
     for piece in pieces {
-        (piece.values, piece.indices) = (sizes.values as u64, sizes.columns as u64);
+        (piece.values, piece.words) = (sizes.values as u64, sizes.words as u64);
         sizes.values += piece.len as usize;
-        sizes.columns += piece.len as usize * if piece.is_wide() { 2 } else { 1 };
+        sizes.words += piece.len as usize * if piece.is_wide() { 2 } else { 1 };
     }
     sizes
 }
 
-/// Section of the output arrays that one task fills; `first` is where it begins in `values` and `columns`. S
+/// Section of the output arrays that one task fills; `first` is where it begins in `values` and `words`. S
 /// is the type in which values are stored.
 struct SellSection<'a, S> {
     first: (usize, usize),
     values: &'a mut [S],
-    columns: &'a mut [u16],
+    words: &'a mut [u16],
     positions: &'a mut [i64],
 }
 
 impl<'a, S> SellSection<'a, S> {
     /// Splits the section where a slice or piece begins.
-    fn split(self, (values, columns): (u64, u64)) -> (Self, Self) {
-        let at = (values as usize, columns as usize);
+    fn split(self, at: (usize, usize)) -> (Self, Self) {
         let (v0, v1) = self.values.split_at_mut(at.0 - self.first.0);
-        let (c0, c1) = self.columns.split_at_mut(at.1 - self.first.1);
+        let (w0, w1) = self.words.split_at_mut(at.1 - self.first.1);
         let kept = self.positions.len().min(v0.len());
         let (p0, p1) = self.positions.split_at_mut(kept);
         (
-            SellSection { first: self.first, values: v0, columns: c0, positions: p0 },
-            SellSection { first: at, values: v1, columns: c1, positions: p1 },
+            SellSection { first: self.first, values: v0, words: w0, positions: p0 },
+            SellSection { first: at, values: v1, words: w1, positions: p1 },
         )
     }
 }
@@ -207,12 +225,23 @@ impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
     fn fill_slice<S: Holds<V>>(
         &self,
         slice: &Slice,
-        rows: &[u32],
-        lengths: &[u32],
+        (value, word): (usize, usize),
+        lanes: (&[u32], &[u32]),
         section: &mut SellSection<'_, S>,
     ) {
-        let (full, steps) = (slice.full as usize, slice.steps as usize);
-        let from = (slice.values as usize, slice.indices as usize, slice.base);
+        let (rows, lengths) = lanes;
+        let (full, steps) = (lengths[LANES - 1] as usize, usize::from(slice.steps));
+        let words = &mut section.words[word - section.first.1..];
+        if !slice.is_even() {
+            for (word, &row) in words.iter_mut().zip(rows) {
+                *word = if row == NO_ROW { NO_LANE } else { (row as usize % WINDOW) as u16 };
+            }
+        }
+        if !slice.is_equal() {
+            let words = words[slice.lengths_at()..].iter_mut();
+            words.zip(lengths).for_each(|(word, &length)| *word = length as u16);
+        }
+        let from = (value, word + slice.columns_at(), slice.base);
         if !section.positions.is_empty() {
             let first = from.0 - section.first.0;
             section.positions[first..first + slots(slice, lengths)].fill(-1);
@@ -237,18 +266,18 @@ impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
     }
 
     fn fill_piece<S: Holds<V>>(&self, piece: &Piece, section: &mut SellSection<'_, S>) {
-        let from = (piece.values as usize, piece.indices as usize, piece.base);
+        let from = (piece.values as usize, piece.words as usize, piece.base);
         let columns = if piece.is_wide() { Columns::Wide } else { Columns::Narrow };
         let start = piece.first as usize;
         self.put(from, columns, (0..piece.len as usize).map(|at| (at, start + at)), section);
     }
 
     /// Writes the values, columns and positions of entries of a slice or a piece, given its first value,
-    /// first column and base. `entries` has the slot and the index in the pattern of each entry.
+    /// first column's word and base. `entries` has the slot and the index in the pattern of each entry.
     #[inline(always)]
     fn put<S: Holds<V>>(
         &self,
-        (value, column, base): (usize, usize, u32),
+        (value, word, base): (usize, usize, u32),
         form: Columns,
         entries: impl Iterator<Item = (usize, usize)> + Clone,
         section: &mut SellSection<'_, S>,
@@ -258,7 +287,7 @@ impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
         entries.clone().for_each(|(slot, at)| to[slot] = S::hold(self.values[at]));
         let base = self.pattern.base + i64::from(base);
         let relative = |at: usize| (self.pattern.indices[at].to_i64() - base) as u32;
-        let to = &mut section.columns[column - section.first.1..];
+        let to = &mut section.words[word - section.first.1..];
         match form {
             Columns::Narrow => entries.clone().for_each(|(slot, at)| to[slot] = relative(at) as u16),
             Columns::Wide => entries.clone().for_each(|(slot, at)| {
@@ -280,6 +309,7 @@ impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
 
 /// Slices and pieces whose starts are assigned.
 pub(super) struct Structure<'a> {
+    pub windows: &'a [Window],
     pub slices: &'a [Slice],
     pub rows: &'a [u32],
     pub lengths: &'a [u32],
@@ -287,26 +317,26 @@ pub(super) struct Structure<'a> {
 }
 
 impl Structure<'_> {
-    /// Fills the arrays of stored values, columns and positions.
+    /// Fills the arrays of stored values, words and positions.
     pub(super) fn fill<I: Index, J: Index, V: Copy + Sync, S: Holds<V>>(
         &self,
         pattern: &Pattern<'_, I, J>,
         values: &[V],
         origin: Origin<'_>,
         stored: &mut [S],
-        (columns, positions): (&mut [u16], &mut [i64]),
+        (words, positions): (&mut [u16], &mut [i64]),
     ) {
         let source = Source { pattern, values, origin };
-        let whole = SellSection { first: (0, 0), values: stored, columns, positions };
+        let whole = SellSection { first: (0, 0), values: stored, words, positions };
         let start = |run: usize| match run.checked_sub(self.slices.len()) {
-            None => (self.slices[run].values, self.slices[run].indices),
-            Some(piece) => (self.pieces[piece].values, self.pieces[piece].indices),
+            None => starts(self.windows, self.slices, run),
+            Some(piece) => (self.pieces[piece].values as usize, self.pieces[piece].words as usize),
         };
         let fill = |run: usize, section: &mut SellSection<'_, S>| match run.checked_sub(self.slices.len()) {
             None => {
                 let lanes = run * LANES..(run + 1) * LANES;
-                let (rows, lengths) = (&self.rows[lanes.clone()], &self.lengths[lanes]);
-                source.fill_slice(&self.slices[run], rows, lengths, section);
+                let lanes = (&self.rows[lanes.clone()], &self.lengths[lanes]);
+                source.fill_slice(&self.slices[run], start(run), lanes, section);
             }
             Some(piece) => source.fill_piece(&self.pieces[piece], section),
         };
@@ -315,10 +345,10 @@ impl Structure<'_> {
 }
 
 /// Calls `fill` for the slices and the pieces behind them, both numbered as runs, in parallel. `start` returns
-/// the first value and the first column of a run; `section` has those of all.
+/// the first value and the first word of a run; `section` has those of all.
 fn fill_runs<S: Send>(
     runs: Range<usize>,
-    start: &(impl Fn(usize) -> (u64, u64) + Sync),
+    start: &(impl Fn(usize) -> (usize, usize) + Sync),
     fill: &(impl Fn(usize, &mut SellSection<'_, S>) + Sync),
     mut section: SellSection<'_, S>,
 ) {

@@ -50,7 +50,7 @@ impl SellTestMatrix {
             let values: Vec<_> = (0..self.values.len()).map(|at| (1 + at % most) as f64).collect();
             let mut narrow = self.build(&values, form, false);
             assert_eq!((narrow.values.form(), narrow.values.len()), (form, layout.values.len()));
-            assert_eq!(narrow.columns[..], layout.columns[..]);
+            assert_eq!(narrow.words[..], layout.words[..]);
             self.check_entries(&narrow, &values);
             assert!(!narrow.refill(&doubled, false));
             self.check_entries(&narrow, &values);
@@ -68,17 +68,18 @@ impl SellTestMatrix {
             assert_eq!(lens.sum::<usize>(), self.rows.row(long.row as usize).len());
         }
         for (number, slice) in layout.slices.iter().enumerate() {
-            let lanes = number * LANES..(number + 1) * LANES;
-            let lengths = &layout.lengths[lanes.clone()];
+            let (rows, lengths) = (layout.rows(number), layout.lengths(number));
             assert!(lengths.is_sorted_by(|a, b| a >= b));
-            assert_eq!((slice.full, slice.steps), (lengths[7], lengths[3]));
-            assert!(slice.values as usize % LANES == 0);
-            for (&row, &length) in layout.rows[lanes].iter().zip(lengths) {
+            assert_eq!(u32::from(slice.steps), lengths[3]);
+            assert_eq!(slice.is_equal(), lengths[0] == lengths[7]);
+            assert!(layout.starts(number).0 % LANES == 0);
+            for (row, length) in rows.into_iter().zip(lengths) {
                 if row == NO_ROW {
                     assert_eq!(length, 0);
                 } else {
                     seen[row as usize] += 1;
                     assert_eq!(row as usize / WINDOW, number * LANES / WINDOW);
+                    assert_eq!(length as usize, self.rows.row(row as usize).len());
                 }
             }
         }
@@ -116,7 +117,8 @@ fn spans_choose_the_width() {
     .check();
     let forms: Vec<_> = layout.slices.iter().map(|slice| slice.columns()).collect();
     assert_eq!(forms, [Columns::Narrow, Columns::Wide]);
-    assert_eq!(layout.columns.len(), 16 + 32);
+    // Both slices are even, so that they have no words but their columns.
+    assert_eq!(layout.words.len(), 16 + 32);
 }
 
 #[test]
@@ -138,7 +140,7 @@ fn neighbours_become_runs() {
 fn padding_is_bounded_and_tails_follow() {
     let layout = SellTestMatrix::new(0, 50, &[40, 1, 2, 30, 3, 3, 2, 1], |_, entry| entry).check();
     let slice = &layout.slices[0];
-    assert_eq!((slice.full, slice.steps), (1, 3));
+    assert_eq!((layout.lengths(0)[LANES - 1], slice.steps), (1, 3));
     // 3 steps of 8 slots, tails of 37 and 27.
     assert_eq!(layout.values.len(), (3 * 8 + 37 + 27_usize).next_multiple_of(8));
     assert_eq!(layout.places(0, 0).nth(3), Some(24));

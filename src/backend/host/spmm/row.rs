@@ -21,7 +21,7 @@ use crate::backend::host::schedule::{self, Work};
 use crate::backend::host::vector::Ymm;
 #[cfg(avx512)]
 use crate::backend::host::vector::Zmm;
-use crate::backend::host::vector::{end_streaming, prefetch, Array, Vector, Width, LINE};
+use crate::backend::host::vector::{end_streaming, prefetch, Array, Vector, Width, LINE, PAST_CACHES};
 use crate::error::Result;
 use crate::support::Combo;
 use crate::types::{Accumulator, Element, Storage};
@@ -40,10 +40,6 @@ const TILE_VECTORS: usize = 4;
 /// Number of 64-bit columns that are converted at one time. It is even, so that the same entries are in the
 /// same sum as with 32-bit columns.
 const FEW: usize = 32;
-/// Bytes of C from which on it is written past the caches, which then need not read it before. From 4 MiB on
-/// that gains time (5 to 20 %); a C of less than 8 MiB may be wanted from the caches by whoever reads it
-/// next.
-const STREAMED_BYTES: usize = 8 << 20;
 /// Bytes of a block's part of a row of B from which on it is prefetched: smaller ones arrive in time without.
 const PREFETCHED_BYTES: usize = 512;
 /// Entries by which prefetches are ahead.
@@ -191,7 +187,7 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         self.overwrites
             && bytes % LINE == 0
             && self.opened.c.address().value() % LINE == 0
-            && self.rows.rows.saturating_mul(bytes) >= STREAMED_BYTES
+            && self.rows.rows.saturating_mul(bytes) >= PAST_CACHES
     }
 
     fn item(&self, work: &Work) {

@@ -23,10 +23,8 @@ impl<C: Combo> SpmmProduct<C> for Slices<C::A> {
                 opened.add(sums, value.widen(), column, first);
             };
             let slice = |number: usize| {
-                let row = |lane: usize| {
-                    let row = layout.rows[number * LANES + lane];
-                    (row != NO_ROW).then_some(row as usize)
-                };
+                let rows = layout.rows(number);
+                let row = |lane: usize| (rows[lane] != NO_ROW).then_some(rows[lane] as usize);
                 opened.sweep::<LANES, COLUMNS>(row, |sums, first, columns| {
                     for (lane, sums) in sums.iter_mut().enumerate() {
                         layout.for_each_of_lane(number, lane, |place, column| {

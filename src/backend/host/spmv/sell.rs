@@ -3,14 +3,22 @@
 //! The row of a lane is the sum, in order, of its interleaved entries, plus the [`dot`](Running::dot) of its
 //! tail; a long row is the sum, in order, of the dots of its pieces. The result does not depend on the number
 //! of threads.
+//!
+//! Sorted rows are not in the order of y and x, which memory then delivers late. While a window's slices are
+//! multiplied, the lines of y of the next window's rows are prefetched in their order, and as many lines of x,
+//! which these rows read if op(A) has its entries near the diagonal. Values and columns are prefetched some
+//! steps ahead, unless x is in the first-level cache ([`SMALL_X`]).
 
 use super::{Opened, SpmvProduct};
 use crate::backend::host::lanes::{self, gather, load, Cols, Eight, Narrow, Wide};
 use crate::backend::host::schedule;
 use crate::backend::host::slices::Slices;
+use crate::backend::host::vector::prefetch;
 use crate::error::Result;
 use crate::format::narrowing::Holds;
-use crate::format::sell::{with_stored, Columns, Piece, SellLayout, Slice, LANES, NO_ROW};
+use crate::format::sell::{
+    with_stored, Columns, Piece, SellLayout, Slice, LANES, NO_LANE, WINDOW, WINDOW_SLICES,
+};
 use crate::support::Combo;
 use crate::types::{Accumulator, Storage};
 
@@ -21,35 +29,61 @@ impl<C: Combo> SpmvProduct<C> for Slices<C::A> {
 
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
         with_stored!(&self.layout.values, values => {
-            Running { layout: &self.layout, values, opened }.run(parallel, &self.items);
+            Running::new(&self.layout, values, opened).run(parallel, &self.items);
         });
         Ok(())
     }
 }
+
+/// Bytes of x that a first-level cache holds. Then the values and columns are all that a core waits for, and
+/// its own prefetches see nothing else; elements of a larger x come between.
+const SMALL_X: usize = 32 << 10;
+
+/// Bytes of values by which they are prefetched ahead: some 100 ns of work, as long as memory takes.
+const VALUES_AHEAD: usize = 2048;
+
+/// Bytes of columns by which they are prefetched ahead.
+const COLUMNS_AHEAD: usize = 512;
 
 /// State of one product.
 struct Running<'a, C: Combo, S> {
     layout: &'a SellLayout<C::A>,
     values: &'a [S],
     opened: Opened<'a, C>,
+    /// Columns of op(A) divided by its rows, with [`FRACTION`] bits behind the point.
+    columns_per_row: u64,
 }
 
-impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
+/// Bits behind the point of [`Running::columns_per_row`].
+const FRACTION: u32 = 16;
+
+impl<'a, C: Combo, S: Holds<C::A>> Running<'a, C, S> {
+    fn new(layout: &'a SellLayout<C::A>, values: &'a [S], opened: Opened<'a, C>) -> Self {
+        let columns_per_row = ((layout.col_count as u64) << FRACTION) / layout.row_count.max(1) as u64;
+        Running { layout, values, opened, columns_per_row }
+    }
+
     /// Runs the whole product.
     fn run(&self, parallel: bool, items: &[u64]) {
         // The unchecked loads below rely on this; the plan has checked it.
         assert!(self.opened.x.len() >= self.layout.col_count);
+        let fetches = self.layout.col_count * size_of::<C::X>() > SMALL_X;
         schedule::for_each(parallel, items.len() - 1 + self.layout.pieces.len(), |item| {
             if lanes::uses_avx2::<C>() {
                 // SAFETY: the processor has AVX2, FMA and F16C.
-                return unsafe { self.item_avx2(items, item) };
+                return unsafe {
+                    match fetches {
+                        true => self.item_avx2::<true>(items, item),
+                        false => self.item_avx2::<false>(items, item),
+                    }
+                };
             }
             // Plain code gets values in a form that it can read: on x86-64 only the full form, because
             // `lanes::reader` refuses the narrower forms there.
             let is_full = std::any::TypeId::of::<S>() == std::any::TypeId::of::<C::A>();
             assert!(is_full || cfg!(not(target_arch = "x86_64")), "values in a narrower form need AVX2");
             // SAFETY: plain code runs everywhere.
-            unsafe { self.item::<false>(items, item) }
+            unsafe { self.item::<false, false>(items, item) }
         });
         self.long_rows();
     }
@@ -65,69 +99,100 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     /// # Safety
     /// The processor has AVX2, FMA and F16C.
     #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,f16c"))]
-    unsafe fn item_avx2(&self, items: &[u64], item: usize) {
+    unsafe fn item_avx2<const FETCH: bool>(&self, items: &[u64], item: usize) {
         // SAFETY: the caller's promise.
-        unsafe { self.item::<true>(items, item) }
+        unsafe { self.item::<true, FETCH>(items, item) }
     }
 
-    /// Computes the slices of an item, or, behind the items, a piece.
+    /// Computes the slices of an item, or, behind the items, a piece. Values and columns are prefetched if
+    /// `FETCH` is true.
     ///
     /// # Safety
     /// If `AVX2` is true, the processor must have AVX2, FMA and F16C.
     #[inline(always)]
-    unsafe fn item<const AVX2: bool>(&self, items: &[u64], item: usize) {
+    unsafe fn item<const AVX2: bool, const FETCH: bool>(&self, items: &[u64], item: usize) {
         if let Some(piece) = (item + 1).checked_sub(items.len()) {
             // SAFETY: the caller's promise.
-            return unsafe { self.piece::<AVX2>(piece) };
+            return unsafe { self.piece::<AVX2, FETCH>(piece) };
         }
         for number in items[item] as usize..items[item + 1] as usize {
             let slice = &self.layout.slices[number];
+            self.fetch_row(number * LANES + WINDOW);
             // SAFETY: analysis has made the slice, with its columns inside x.
             unsafe {
                 match slice.columns() {
-                    Columns::Narrow => self.slice::<AVX2, Narrow>(number, slice),
-                    Columns::Wide => self.slice::<AVX2, Wide>(number, slice),
+                    Columns::Narrow => self.slice::<AVX2, FETCH, Narrow>(number, slice),
+                    Columns::Wide => self.slice::<AVX2, FETCH, Wide>(number, slice),
                     Columns::Runs => self.runs::<AVX2>(number, slice),
                 }
             }
         }
     }
 
-    /// Addresses where a slice's values, its columns, and its part of x start.
+    /// Addresses where a slice's values, its words, and its part of x start.
     #[inline(always)]
-    fn open(&self, slice: &Slice) -> (*const S, *const u16, *const C::X) {
-        let (values, columns) = (slice.values as usize, slice.indices as usize);
-        let layout = self.layout;
+    fn open(&self, number: usize, slice: &Slice) -> (*const S, *const u16, *const C::X) {
+        let (values, words) = self.layout.starts(number);
         (
             self.values[values..].as_ptr(),
-            layout.columns[columns..].as_ptr(),
+            self.layout.words[words..].as_ptr(),
             self.opened.x[slice.base as usize..].as_ptr(),
         )
+    }
+
+    /// Prefetches y at a row, and x as far along as the row is along y.
+    #[inline(always)]
+    fn fetch_row(&self, row: usize) {
+        if row < self.layout.row_count {
+            prefetch(self.opened.y.address().as_ptr::<C::Y>().wrapping_add(row));
+            let column = (row as u64).wrapping_mul(self.columns_per_row) >> FRACTION;
+            prefetch(self.opened.x.as_ptr().wrapping_add((column as usize).min(self.layout.col_count)));
+        }
+    }
+
+    /// Prefetches the values and columns some steps behind these, if `FETCH` is true.
+    #[inline(always)]
+    fn fetch_ahead<const FETCH: bool>(values: *const S, columns: *const u16) {
+        if !FETCH {
+            return;
+        }
+        if size_of::<S>() > 0 {
+            prefetch(values.cast::<u8>().wrapping_add(VALUES_AHEAD));
+        }
+        prefetch(columns.cast::<u8>().wrapping_add(COLUMNS_AHEAD));
     }
 
     /// # Safety
     /// The slice must be one of the layout's, with columns of `K`'s width; and the requirements of
     /// [`Self::item`].
     #[inline(always)]
-    unsafe fn slice<const AVX2: bool, K: Cols>(&self, number: usize, slice: &Slice) {
-        let (values, columns, x) = self.open(slice);
-        let (full, steps) = (slice.full as usize, slice.steps as usize);
-        // SAFETY: the layout has `steps` × 8 values and columns here, all inside
+    unsafe fn slice<const AVX2: bool, const FETCH: bool, K: Cols>(&self, number: usize, slice: &Slice) {
+        let (values, words, x) = self.open(number, slice);
+        let steps = usize::from(slice.steps);
+        // SAFETY: the layout has the lanes' rows and lengths here, `steps` × 8 values and columns, all inside
         // x from the base on (padding has column 0), and the tails behind them.
         unsafe {
+            let columns = words.add(slice.columns_at());
+            let mut lengths = [slice.steps; LANES];
+            if !slice.is_equal() {
+                lengths = words.add(slice.lengths_at()).cast::<[u16; LANES]>().read();
+            }
+            let full = usize::from(lengths[LANES - 1]);
             let mut sums = Eight::<AVX2, C::Acc>::new([C::Acc::ZERO; LANES]);
             for step in 0..full {
+                Self::fetch_ahead::<FETCH>(
+                    values.wrapping_add(step * LANES),
+                    columns.wrapping_add(step * LANES * K::WIDTH),
+                );
                 let xs = gather::<AVX2, C>(x, K::new(columns.add(step * LANES * K::WIDTH)).eight());
                 sums.add_products(values.add(step * LANES), xs);
             }
-            if slice.is_even() {
-                return self.store(number, slice, &sums.get());
+            if slice.is_equal() {
+                return self.store(number, slice, words, &sums.get());
             }
-            let lanes = number * LANES;
-            let lengths = &self.layout.lengths[lanes..lanes + LANES];
             let mut active = LANES;
             for step in full..steps {
-                while lengths[active - 1] as usize <= step {
+                while usize::from(lengths[active - 1]) <= step {
                     active -= 1;
                 }
                 let columns = K::new(columns.add(step * LANES * K::WIDTH)).eight();
@@ -135,16 +200,16 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
                 sums.add_products(values.add(step * LANES), xs);
             }
             let (mut sums, mut tail) = (sums.get(), steps * LANES);
-            for (sum, &length) in sums.iter_mut().zip(lengths) {
-                let rest = (length as usize).saturating_sub(steps);
+            for (sum, &length) in sums.iter_mut().zip(&lengths) {
+                let rest = usize::from(length).saturating_sub(steps);
                 if rest == 0 {
                     // Lengths descend, so no lane behind this one has a tail.
                     break;
                 }
-                *sum += Self::dot::<AVX2, K>(rest, values.add(tail), columns.add(tail * K::WIDTH), x);
+                *sum += Self::dot::<AVX2, FETCH, K>(rest, values.add(tail), columns.add(tail * K::WIDTH), x);
                 tail += rest;
             }
-            self.store(number, slice, &sums);
+            self.store(number, slice, words, &sums);
         }
     }
 
@@ -154,25 +219,30 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     /// The requirements of [`Self::slice`], for a slice with columns in the form of runs.
     #[inline(always)]
     unsafe fn runs<const AVX2: bool>(&self, number: usize, slice: &Slice) {
-        let (values, columns, x) = self.open(slice);
+        let (values, words, x) = self.open(number, slice);
         // SAFETY: the layout has this many values and columns, and x has eight elements from each column on.
         let sums = unsafe {
+            let columns = words.add(slice.columns_at());
             let mut sums = Eight::<AVX2, C::Acc>::new([C::Acc::ZERO; LANES]);
-            for step in 0..slice.steps as usize {
+            for step in 0..usize::from(slice.steps) {
                 let xs = load::<AVX2, C>(x.add(usize::from(columns.add(step).read())));
                 sums.add_products(values.add(step * LANES), xs);
             }
             sums.get()
         };
-        self.store(number, slice, &sums);
+        // SAFETY: the words are the slice's.
+        unsafe { self.store(number, slice, words, &sums) };
     }
 
     /// Stores the sums of the lanes of a slice.
+    ///
+    /// # Safety
+    /// `words` points to the slice's words.
     #[inline(always)]
-    fn store(&self, number: usize, slice: &Slice, sums: &[C::Acc; LANES]) {
-        let rows = &self.layout.rows[number * LANES..(number + 1) * LANES];
+    unsafe fn store(&self, number: usize, slice: &Slice, words: *const u16, sums: &[C::Acc; LANES]) {
+        let window = number / WINDOW_SLICES * WINDOW;
         if slice.is_even() {
-            let first = rows[0] as usize;
+            let first = window + slice.first_row();
             // SAFETY: one thread has the slice's rows.
             let y = unsafe { self.opened.rows(first..first + LANES) };
             for (y, sum) in y.iter_mut().zip(sums) {
@@ -180,9 +250,11 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
             }
             return;
         }
-        for (sum, &row) in sums.iter().zip(rows) {
-            if row != NO_ROW {
-                self.opened.store(row as usize, *sum);
+        // SAFETY: slices that are not even have their rows in front.
+        let rows = unsafe { words.cast::<[u16; LANES]>().read() };
+        for (sum, row) in sums.iter().zip(rows) {
+            if row != NO_LANE {
+                self.opened.store(window + usize::from(row), *sum);
             }
         }
     }
@@ -190,18 +262,18 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     /// # Safety
     /// The requirements of [`Self::item`].
     #[inline(always)]
-    unsafe fn piece<const AVX2: bool>(&self, number: usize) {
+    unsafe fn piece<const AVX2: bool, const FETCH: bool>(&self, number: usize) {
         let piece: &Piece = &self.layout.pieces[number];
         let (start, len) = (piece.values as usize, piece.len as usize);
         let values = self.values[start..start + len].as_ptr();
-        let columns = self.layout.columns[piece.indices as usize..].as_ptr();
+        let columns = self.layout.words[piece.words as usize..].as_ptr();
         let x = self.opened.x[piece.base as usize..].as_ptr();
         // SAFETY: analysis has made the piece, with its columns inside x; its
         // sum belongs to one item, and nothing reads it before all are done.
         unsafe {
             let sum = match piece.is_wide() {
-                true => Self::dot::<AVX2, Wide>(len, values, columns, x),
-                false => Self::dot::<AVX2, Narrow>(len, values, columns, x),
+                true => Self::dot::<AVX2, FETCH, Wide>(len, values, columns, x),
+                false => Self::dot::<AVX2, FETCH, Narrow>(len, values, columns, x),
             };
             self.opened.sums.set(number, sum);
         }
@@ -213,7 +285,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     /// # Safety
     /// There must be `len` values and columns, all inside x; and the requirements of [`Self::item`].
     #[inline(always)]
-    unsafe fn dot<const AVX2: bool, K: Cols>(
+    unsafe fn dot<const AVX2: bool, const FETCH: bool, K: Cols>(
         len: usize,
         values: *const S,
         columns: *const u16,
@@ -226,6 +298,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
             if eights > 0 {
                 let mut sums = Eight::<AVX2, C::Acc>::new([C::Acc::ZERO; LANES]);
                 for at in (0..eights).step_by(LANES) {
+                    Self::fetch_ahead::<FETCH>(values.wrapping_add(at), columns.wrapping_add(at * K::WIDTH));
                     let xs = gather::<AVX2, C>(x, K::new(columns.add(at * K::WIDTH)).eight());
                     sums.add_products(values.add(at), xs);
                 }

@@ -520,6 +520,51 @@ fn new_values_are_used() {
     }
 }
 
+/// Tests runs of empty rows of many lengths, of a y that stays in the caches and of one that is stored past
+/// them, at all places in a cache line.
+#[test]
+fn runs_of_empty_rows_are_stored() {
+    let mut random = Random::new(23);
+    for rows in [3000, PAST_CACHES / size_of::<f64>() + 3000] {
+        let mut lengths = vec![0; rows];
+        let mut row = 0;
+        while row < rows {
+            lengths[row] = 1 + random.below(3);
+            row += 1 + random.below(if rows > 3000 && row > 2000 { 5000 } else { 70 });
+        }
+        let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut random, IndexBase::One, 50, &lengths);
+        let x: Vec<f64> = random.numbers(50);
+        for widths in WIDTHS {
+            let executor = csr::<F64>(&matrix, Source::InPlace, widths);
+            let scratch = Execution::new(0);
+            for (alpha, beta) in [(0.75, 0.0), (-0.5, 1.25)] {
+                // An address that is no multiple of a cache line.
+                let mut y = vec![if beta == 0.0 { f64::NAN } else { 3.0 }; rows + 1];
+                let y0 = if beta == 0.0 { vec![0.0; rows] } else { y[1..].to_vec() };
+                executor
+                    .execute(&scratch.cx, scalar(&alpha), &vector(&x), scalar(&beta), &output(&mut y[1..]))
+                    .unwrap();
+                assert!(y[0].is_nan() || y[0] == 3.0);
+                compare::<F64>(&matrix, Operation::NonTranspose, (alpha, beta), (&x, &y0, &y[1..]));
+            }
+            let (alpha, beta) = (f64::INFINITY, 0.0);
+            let mut y = vec![0.0_f64; rows];
+            executor
+                .execute(&scratch.cx, scalar(&alpha), &vector(&x), scalar(&beta), &output(&mut y))
+                .unwrap();
+            assert!(y.iter().zip(&lengths).all(|(y, &length)| y.is_nan() == (length == 0)));
+        }
+    }
+}
+
+#[test]
+fn repetitions_are_counted() {
+    for (count, len) in [(0, 0), (0, 5), (3, 3), (15, 40), (16, 16), (16, 40), (17, 40), (100, 101)] {
+        let offsets: Vec<i64> = (0..len).map(|at| if at < count { 7 } else { 8 + at as i64 }).collect();
+        assert_eq!(repetitions(&offsets, 7), count);
+    }
+}
+
 #[test]
 fn indices_that_change_behind_the_plan_panic_and_touch_nothing_else() {
     let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 4, &[2, 1]);

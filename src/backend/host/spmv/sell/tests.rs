@@ -86,11 +86,11 @@ where
     let opened = open::<C>(&scratch.cx, false, (scalar(&one), scalar(&zero)), (&x, &out, &out), parts);
     let opened = opened.unwrap().unwrap();
     with_stored!(&slices.layout.values, values => {
-        let product = Running { layout: &slices.layout, values, opened };
+        let product = Running::new(&slices.layout, values, opened);
         // SAFETY: plain code runs everywhere.
         unsafe {
             let items = slices.items.len() - 1 + parts;
-            (0..items).for_each(|item| product.item::<false>(&slices.items, item));
+            (0..items).for_each(|item| product.item::<false, false>(&slices.items, item));
         }
         product.long_rows();
     });
