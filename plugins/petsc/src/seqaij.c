@@ -448,8 +448,8 @@ PetscErrorCode TarsiaAttach(Mat A) {
     if (!device) {
         PetscBool bound, propagates, assembled;
 
-        /* PETSc counts every matrix of a host's type as bound to the CPU. What the program has
-         * bound itself passes that on. */
+        /* PETSc counts every matrix of a host's type as bound to the CPU. A program that has
+         * bound one itself says so by MatSetBindingPropagates. */
         PetscCall(MatBoundToCPU(A, &bound));
         PetscCall(MatGetBindingPropagates(A, &propagates));
         PetscCall(MatAssembled(A, &assembled));

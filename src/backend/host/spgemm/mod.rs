@@ -228,7 +228,8 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         // The transposition into C searches the rows, which must then be sorted.
         let sorted = self.problem.sorted_output || !direct;
         if let Some(unsorted) = lists.as_mut().filter(|lists| sorted && !lists.form.sorted) {
-            kept.ranks = None;
+            // Ranks are found anew, and the scratch memory depends on whether there are any.
+            (kept.ranks, kept.scratch) = (None, None);
             match unsorted.sort::<K>(cx, items, offsets) {
                 Err(error) if error.lacks_memory() => (*lists, *kept) = (None, Kept::NONE),
                 result => result?,
@@ -247,6 +248,8 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             let summed = match kept.ranks {
                 Some(Some(_)) => 0,
                 _ if numeric::is_wide::<K>() => 0,
+                // All of A and B are read to see that they have not changed, which is no small part then.
+                _ if (self.products as usize) < left.indices.len() + right.indices.len() => 0,
                 _ if runs => places::SUMMED_RUNS,
                 _ => places::SUMMED_COLS,
             };

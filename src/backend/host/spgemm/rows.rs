@@ -144,19 +144,21 @@ impl Factor<'_> {
             pool::for_each(numbers.len().div_ceil(FINGERPRINT), &|piece| {
                 let start = piece * FINGERPRINT;
                 let numbers = &numbers[start..numbers.len().min(start + FINGERPRINT)];
-                // Sums of the numbers and sums of these sums (Fletcher 1982), in lanes for vector code.
-                let (mut sums, mut twice) = ([1_u32; LANES], [0_u32; LANES]);
+                // Sums of the numbers, and sums that are rotated before each addition, in lanes for vector code: a
+                // single change is never lost, and several ones that leave a sum as it is change the other.
+                let (mut sums, mut turned) = ([1_u32; LANES], [0_u32; LANES]);
                 let groups = numbers.chunks_exact(LANES);
                 let rest = groups.remainder();
                 for group in groups {
-                    for ((sum, twice), number) in sums.iter_mut().zip(&mut twice).zip(group) {
+                    for ((sum, turned), number) in sums.iter_mut().zip(&mut turned).zip(group) {
                         let number = number.to_i64();
-                        *sum = sum.wrapping_add(number as u32 ^ (number >> 32) as u32);
-                        *twice = twice.wrapping_add(*sum);
+                        let number = number as u32 ^ (number >> 32) as u32;
+                        *sum = sum.wrapping_add(number);
+                        *turned = turned.rotate_left(7).wrapping_add(number);
                     }
                 }
                 let mut all = piece as u64;
-                let lanes = sums.into_iter().chain(twice).map(u64::from);
+                let lanes = sums.into_iter().chain(turned).map(u64::from);
                 for number in lanes.chain(rest.iter().map(|number| number.to_i64() as u64)) {
                     all = (all ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
                 }
