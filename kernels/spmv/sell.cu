@@ -290,7 +290,7 @@ KERNELS(product, (ones_bf16f32), (spmv_sell_2_1_ones_bf16f32, 2, 1),
         (spmv_sell_2_2_ones_bf16f32, 2, 2), (spmv_sell_2_3_ones_bf16f32, 2, 3),
         (spmv_sell_4_1_ones_bf16f32, 4, 1))
 
-// The same for pairs of slices.
+// Blocks per multiprocessor of the kernels whose warps take two slices.
 template <class A> constexpr int pairs_blocks() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
     return 7;

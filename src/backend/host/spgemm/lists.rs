@@ -138,7 +138,7 @@ pub struct Packed<'a> {
 }
 
 impl<'a> Packed<'a> {
-    /// Of an item without columns.
+    /// The columns of an item that has none.
     pub const EMPTY: Self = Packed { rest: &[], form: Form { sorted: true, distances: false } };
 
     /// Returns the next row, which has this many columns.
