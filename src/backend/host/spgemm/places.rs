@@ -293,7 +293,8 @@ pub const ARRAY_BYTES: usize = 256 << 20;
 /// second-level cache.
 pub const SUMMED_COLS: usize = 1 << 19;
 
-/// The same where most rows of the right factor are runs of columns, which vector code adds.
+/// Largest number of columns with a sum of each where most rows of the right factor are runs of columns, which
+/// vector code adds.
 pub const SUMMED_RUNS: usize = 1 << 22;
 
 /// The rule that chooses the accumulator of a row from the maximum number of its entries and the number of

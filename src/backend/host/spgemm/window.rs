@@ -234,9 +234,15 @@ mod tests {
         }
     }
 
+    /// A factor with rows of 20, 3 and 3 entries.
+    fn right(indices: &[i32]) -> Factor<'_> {
+        let offsets = Ints::I64(&[1, 21, 24, 27]);
+        Factor { rows: 3, cols: 2000, base: 1, offsets, indices: indices.into() }
+    }
+
     #[test]
     fn windows_give_columns_in_order_and_are_clean_after() {
-        let (offsets, run) = ([0_i64, 20, 23, 26], 1010..1030);
+        let run = 1010..1030;
         let mut indices: Vec<i32> = run.chain([1099, 1000, 1010]).chain([1050, 1100, 1001]).collect();
         let (mut seen, mut list) = ([0; 128], [0i32; 23]);
         let mut window = Window { seen: &mut seen };
@@ -246,13 +252,7 @@ mod tests {
             Factor { rows: 1, cols: 3, base: 0, offsets, indices }
         };
         for (cols, found) in [(&[0, 1][..], Some(22)), (&[1, 2], None), (&[0, 1], Some(22))] {
-            let right = Factor {
-                rows: 3,
-                cols: 2000,
-                base: 1,
-                offsets: (&[1_i64, 21, 24, 27][..]).into(),
-                indices: indices[..].into(),
-            };
+            let right = right(&indices);
             let count = window.list(&left(cols), 0, &right, &indices, 1000..1100, &mut list);
             assert_eq!(count, found);
             if count.is_some() {
@@ -264,16 +264,9 @@ mod tests {
         // Runs that leave the window on either side are noticed.
         for first in [990, 1090] {
             indices[..20].iter_mut().zip(first..).for_each(|(index, at)| *index = at);
-            let right = Factor {
-                rows: 3,
-                cols: 2000,
-                base: 1,
-                offsets: (&[1_i64, 21, 24, 27][..]).into(),
-                indices: indices[..].into(),
-            };
+            let right = right(&indices);
             assert_eq!(window.list(&left(&[0, 1]), 0, &right, &indices, 1000..1100, &mut list), None);
             assert!(window.seen.iter().all(|&flag| flag == 0));
         }
-        let _ = offsets;
     }
 }
