@@ -12,7 +12,7 @@ use crate::common::staged::upload;
 
 const N: Operation = Operation::NonTranspose;
 /// Number of rows and columns.
-const SIDE: usize = 4_000;
+const SIDE: usize = 2_804;
 /// Number of products in a chain; even, so that its result is where it began.
 const LINKS: usize = 40;
 
