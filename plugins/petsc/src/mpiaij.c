@@ -7,6 +7,9 @@
 /* PETSc's own functions, of a new matrix on hosts and on devices. */
 static struct _MatOps bases[2];
 
+/* Name under which a product keeps PETSc's function for its symbolic phase. */
+#define BASE_SYMBOLIC "TarsiaBaseProductSymbolic_C"
+
 static const char *BaseType(PetscBool device) {
 #if defined(PETSC_HAVE_CUDA)
     if (device)
@@ -59,6 +62,80 @@ static PetscErrorCode MatAssemblyEnd_MPIAIJTarsia(Mat A, MatAssemblyType type) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Attach(Mat A);
+
+#if defined(PETSC_HAVE_CUDA)
+/* Gives those of a product's factors that are called `from` the name `to`. The product of a factor
+ * with itself is renamed once. */
+static PetscErrorCode Rename(Mat C, const char *from, const char *to, PetscBool renamed[2]) {
+    Mat factors[2] = {C->product->A, C->product->B};
+
+    PetscFunctionBegin;
+    for (int i = 0; i < 2; i++) {
+        if (from)
+            PetscCall(PetscObjectTypeCompare((PetscObject)factors[i], from, &renamed[i]));
+        if (renamed[i])
+            PetscCall(PetscObjectChangeTypeName((PetscObject)factors[i], to));
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Calls one of PETSc's functions for a product. On devices PETSc keeps the values of a product of
+ * parallel matrices there only if their type is its own by name, which these functions look at, and
+ * no numeric phase does. */
+static PetscErrorCode CallWithNamesOfPETSc(Mat C, PetscErrorCode (*function)(Mat),
+                                           PetscBool *was_renamed) {
+    PetscBool renamed[2] = {PETSC_FALSE, PETSC_FALSE};
+
+    PetscFunctionBegin;
+    PetscCall(Rename(C, MATMPIAIJTARSIA, BaseType(PETSC_TRUE), renamed));
+    PetscCall((*function)(C));
+    PetscCall(Rename(C, NULL, MATMPIAIJTARSIA, renamed));
+    *was_renamed = (PetscBool)(renamed[0] || renamed[1]);
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProductSymbolic_MPIAIJTarsia(Mat C) {
+    PetscErrorCode (*base)(Mat);
+    PetscBool plain, renamed;
+
+    PetscFunctionBegin;
+    PetscCall(PetscObjectQueryFunction((PetscObject)C, BASE_SYMBOLIC, &base));
+    PetscCall(CallWithNamesOfPETSc(C, base, &renamed));
+    PetscCall(PetscObjectComposeFunction((PetscObject)C, BASE_SYMBOLIC, NULL));
+    PetscCall(PetscObjectTypeCompare((PetscObject)C, BaseType(PETSC_TRUE), &plain));
+    if (plain) {
+        PetscCall(Attach(C));
+        if (C->assembled)
+            PetscCall(AttachBlocks(C));
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products of two parallel sparse matrices on devices: PETSc's own, whose local products are those
+ * of the local blocks. Where PETSc makes a product out of others (R A R^T, A B C), it calls this
+ * for these, too. */
+static PetscErrorCode MatProductSetFromOptions_MPIAIJTarsia(Mat C) {
+    const MatProductType type = C->product->type;
+    const struct _MatOps *base = NULL;
+    PetscBool device, renamed;
+
+    PetscFunctionBegin;
+    PetscCall(Base(&base, &device));
+    if (type != MATPRODUCT_AB && type != MATPRODUCT_AtB && type != MATPRODUCT_PtAP) {
+        PetscCall((*base->productsetfromoptions)(C));
+        PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    PetscCall(CallWithNamesOfPETSc(C, base->productsetfromoptions, &renamed));
+    if (renamed && C->ops->productsymbolic) {
+        PetscCall(
+            PetscObjectComposeFunction((PetscObject)C, BASE_SYMBOLIC, C->ops->productsymbolic));
+        C->ops->productsymbolic = ProductSymbolic_MPIAIJTarsia;
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
 /* With a dense matrix PETSc has the product; it multiplies the diagonal block by the function of
  * its type. */
 static PetscErrorCode MatProductSetFromOptions_MPIAIJTarsia_MPIDense(Mat C) {
@@ -80,8 +157,6 @@ static PetscErrorCode MatDestroy_MPIAIJTarsia(Mat A) {
     PetscCall((*A->ops->destroy)(A));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-static PetscErrorCode Attach(Mat A);
 
 static PetscErrorCode MatConvert_MPIAIJTarsia_MPIAIJ(Mat A, MatType type, MatReuse reuse, Mat *B) {
     Mat blocks[2];
@@ -122,6 +197,21 @@ static PetscErrorCode MatConvert_MPIAIJ_MPIAIJTarsia(Mat A, MatType type, MatReu
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if defined(PETSC_HAVE_CUDA)
+/* Products on devices with matrices of PETSc's own types, and those of a factor under such a name.
+ */
+static PetscErrorCode ComposeDeviceProducts(Mat A, PetscErrorCode (*function)(Mat)) {
+    static const char *const names[] = {"MatProductSetFromOptions_mpiaijtarsia_mpiaijcusparse_C",
+                                        "MatProductSetFromOptions_mpiaijcusparse_mpiaijtarsia_C",
+                                        "MatProductSetFromOptions_mpiaijcusparse_mpiaijcusparse_C"};
+
+    PetscFunctionBegin;
+    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(names); i++)
+        PetscCall(PetscObjectComposeFunction((PetscObject)A, names[i], function));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
 static PetscErrorCode ComposeFunctions(Mat A, PetscBool set) {
     PetscFunctionBegin;
     PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatConvert_mpiaijtarsia_mpiaij_C",
@@ -136,10 +226,21 @@ static PetscErrorCode ComposeFunctions(Mat A, PetscBool set) {
 }
 
 static PetscErrorCode Attach(Mat A) {
+#if defined(PETSC_HAVE_CUDA)
+    PetscBool device;
+#endif
+
     PetscFunctionBegin;
     A->ops->assemblyend = MatAssemblyEnd_MPIAIJTarsia;
     A->ops->destroy = MatDestroy_MPIAIJTarsia;
     PetscCall(ComposeFunctions(A, PETSC_TRUE));
+#if defined(PETSC_HAVE_CUDA)
+    PetscCall(TarsiaUseDevice(&device));
+    if (device) {
+        A->ops->productsetfromoptions = MatProductSetFromOptions_MPIAIJTarsia;
+        PetscCall(ComposeDeviceProducts(A, MatProductSetFromOptions_MPIAIJTarsia));
+    }
+#endif
     PetscCall(PetscObjectChangeTypeName((PetscObject)A, MATMPIAIJTARSIA));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -152,7 +253,12 @@ static PetscErrorCode Detach(Mat A) {
     PetscCall(Base(&base, &device));
     A->ops->assemblyend = base->assemblyend;
     A->ops->destroy = base->destroy;
+    A->ops->productsetfromoptions = base->productsetfromoptions;
     PetscCall(ComposeFunctions(A, PETSC_FALSE));
+#if defined(PETSC_HAVE_CUDA)
+    if (device)
+        PetscCall(ComposeDeviceProducts(A, NULL));
+#endif
     /* MatHeaderMerge destroys a matrix that has no name. */
     if (((PetscObject)A)->type_name)
         PetscCall(PetscObjectChangeTypeName((PetscObject)A, BaseType(device)));

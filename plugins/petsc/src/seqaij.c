@@ -36,6 +36,18 @@ static PetscBool OnDevice(Mat A) {
     return device;
 }
 
+/* Products that PETSc finds by the names of two types on a device, where a sequential matrix keeps
+ * the name of PETSc's own type: Tarsia's function, and the one that PETSc has under the name. */
+static struct {
+    const char *name;
+    PetscErrorCode (*function)(Mat), (*base)(Mat);
+} device_products[] = {
+    {"MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C", TarsiaProductSetFromOptions_Sparse,
+     NULL},
+    {"MatProductSetFromOptions_seqaijcusparse_seqdense_C", TarsiaProductSetFromOptions_Dense, NULL},
+    {"MatProductSetFromOptions_seqaijcusparse_seqdensecuda_C", TarsiaProductSetFromOptions_Dense,
+     NULL}};
+
 static PetscErrorCode LookUpBase(PetscBool device) {
     Mat A;
 
@@ -47,6 +59,9 @@ static PetscErrorCode LookUpBase(PetscBool device) {
         bases[device] = *A->ops;
         PetscCall(
             PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &base_retrieve_values));
+        for (size_t i = 0; device && i < PETSC_STATIC_ARRAY_LENGTH(device_products); i++)
+            PetscCall(PetscObjectQueryFunction((PetscObject)A, device_products[i].name,
+                                               &device_products[i].base));
         PetscCall(MatDestroy(&A));
         looking_up_base = PETSC_FALSE;
     }
@@ -411,13 +426,7 @@ static PetscErrorCode ComposeFunctions(Mat A, PetscBool set) {
     } products[] = {
         {"MatProductSetFromOptions_seqaijtarsia_seqaij_C", TarsiaProductSetFromOptions_Sparse},
         {"MatProductSetFromOptions_seqaij_seqaijtarsia_C", TarsiaProductSetFromOptions_Sparse},
-        {"MatProductSetFromOptions_seqaijtarsia_seqdense_C", TarsiaProductSetFromOptions_Dense},
-#if defined(PETSC_HAVE_CUDA)
-        {"MatProductSetFromOptions_seqaijcusparse_seqdense_C", TarsiaProductSetFromOptions_Dense},
-        {"MatProductSetFromOptions_seqaijcusparse_seqdensecuda_C",
-         TarsiaProductSetFromOptions_Dense},
-#endif
-    };
+        {"MatProductSetFromOptions_seqaijtarsia_seqdense_C", TarsiaProductSetFromOptions_Dense}};
 
     PetscFunctionBegin;
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(converters); i++)
@@ -426,6 +435,10 @@ static PetscErrorCode ComposeFunctions(Mat A, PetscBool set) {
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(products); i++)
         PetscCall(PetscObjectComposeFunction((PetscObject)A, products[i].name,
                                              set ? products[i].function : NULL));
+    for (size_t i = 0; OnDevice(A) && i < PETSC_STATIC_ARRAY_LENGTH(device_products); i++)
+        PetscCall(PetscObjectComposeFunction((PetscObject)A, device_products[i].name,
+                                             set ? device_products[i].function
+                                                 : device_products[i].base));
     PetscCall(
         PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C",
                                    set ? MatRetrieveValues_SeqAIJTarsia : base_retrieve_values));

@@ -216,33 +216,52 @@ static PetscErrorCode ProductNumeric_Sparse(Mat C) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives C the pattern and values of arrays, which are on the host. */
+/* Gives C the pattern of arrays on the host, and their values, if there are any. */
 static PetscErrorCode FillResult(Mat C, const TarsiaArrays *arrays) {
+    PetscInt *lengths;
+
     PetscFunctionBegin;
-    PetscCall(MatSeqAIJSetPreallocationCSR(C, arrays->offsets, arrays->columns, arrays->values));
+    PetscCall(PetscMalloc1(arrays->rows, &lengths));
+    for (PetscInt row = 0; row < arrays->rows; row++)
+        lengths[row] = arrays->offsets[row + 1] - arrays->offsets[row];
+    PetscCall(MatSeqAIJSetPreallocation(C, 0, lengths));
+    PetscCall(PetscFree(lengths));
+    /* All columns at once: MatSeqAIJSetPreallocationCSR searches the place of each. */
+    if (arrays->nnz)
+        PetscCall(MatSeqAIJSetColumnIndices(C, (PetscInt *)arrays->columns));
+    if (arrays->values) {
+        PetscScalar *values;
+
+        PetscCall(MatSeqAIJGetArrayWrite(C, &values));
+        PetscCall(PetscArraycpy(values, arrays->values, arrays->nnz));
+        PetscCall(MatSeqAIJRestoreArrayWrite(C, &values));
+    }
+    PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
     /* As in PETSc's own products, entries may be added to C. */
     PetscCall(MatSetOption(C, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Gives C the pattern of arrays on the device. PETSc makes C from a pattern on the host, which
+ * keeps one for its own functions, and has it on the device again when C's arrays are next asked
+ * for. The numeric phase then writes the values there, so that these never travel. */
 static PetscErrorCode FillResultFromDevice(tarsiaHandle_t handle, Mat C,
                                            const TarsiaArrays *arrays) {
     TarsiaArrays host = *arrays;
     PetscInt *offsets, *columns;
 
     PetscFunctionBegin;
-    PetscCall(
-        PetscMalloc3(arrays->rows + 1, &offsets, arrays->nnz, &columns, arrays->nnz, &host.values));
+    PetscCall(PetscMalloc2(arrays->rows + 1, &offsets, arrays->nnz, &columns));
     PetscCallTarsia(tarsiaMemcpyToHost(handle, offsets, arrays->offsets,
                                        ((size_t)arrays->rows + 1) * sizeof(PetscInt)));
     PetscCallTarsia(tarsiaMemcpyToHost(handle, columns, arrays->columns,
                                        (size_t)arrays->nnz * sizeof(PetscInt)));
-    PetscCallTarsia(tarsiaMemcpyToHost(handle, host.values, arrays->values,
-                                       (size_t)arrays->nnz * sizeof(PetscScalar)));
     host.offsets = offsets;
     host.columns = columns;
+    host.values = NULL;
     PetscCall(FillResult(C, &host));
-    PetscCall(PetscFree3(offsets, columns, host.values));
+    PetscCall(PetscFree2(offsets, columns));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -282,7 +301,7 @@ static PetscErrorCode ProductSymbolic_Sparse(Mat C) {
         PetscCall(PetscFree(offsets));
     }
     PetscCall(GetStates(C, product->states));
-    product->fresh = PETSC_TRUE;
+    product->fresh = (PetscBool)!A.device;
     C->product->data = product;
     C->product->destroy = DestroyProductData;
     C->ops->productsymbolic = ProductSymbolic_Sparse;
