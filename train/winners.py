@@ -40,10 +40,10 @@ SAMPLED = ["h100-train-*.tsv.gz", "h100-spgemm.tsv.gz"]
 NAMED = ["h100-test.tsv.gz"]
 
 
-def winners(table):
+def winners(cases):
     """By operation, precision and number of columns."""
     out = defaultdict(Counter)
-    for case in table.cases:
+    for case in cases:
         if not case.op.startswith("orders"):
             out[case.op, case.precision, case.n][min(case.measured, key=case.measured.get)] += 1
     return out
@@ -63,8 +63,10 @@ def main():
     figure, axes = plt.subplots(1, 2, figsize=(10, 5.6), sharey=True, layout="constrained")
     shown = set()
     for axis, (patterns, title) in zip(axes, files):
-        table = Table(*(path for pattern in patterns for path in sorted(MEASURED.glob(pattern))))
-        found = winners(table)
+        # One table for each file: what was counted of a matrix differs between older and newer files.
+        paths = (path for pattern in patterns for path in sorted(MEASURED.glob(pattern)))
+        cases = [case for path in paths for case in Table(path).cases]
+        found = winners(cases)
         order = ["spgemm", "spmm", "spmv"]
         groups = sorted(found, key=lambda group: (order.index(group[0]), group[1], group[2]))
         for at, group in enumerate(groups):
@@ -79,7 +81,7 @@ def main():
         axis.set_xlim(0, 1)
         axis.xaxis.set_major_formatter(matplotlib.ticker.PercentFormatter(1.0))
         # Matrices of one seed have the same numbers in all files.
-        matrices = len({(case.number % APART, case.matrix) for case in table.cases})
+        matrices = len({(case.number % APART, case.matrix) for case in cases})
         axis.set_title(f"{matrices:,} {title} matrices", fontsize=10)
     handles = [plt.Rectangle((0, 0), 1, 1, color=COLORS[name]) for name in COLORS if name in shown]
     names = [name for name in COLORS if name in shown]

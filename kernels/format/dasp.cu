@@ -150,8 +150,8 @@ __device__ inline void order_rows(const uint32_t *sorted, const Order &order, in
     }
 }
 
-// For each 32 ordered of `order`: the first row if the rows are consecutive, otherwise −1. One warp
-// per 32 ordered.
+// For every 32 elements of `order`: the first row if the 32 rows are consecutive, otherwise −1. One
+// warp for each 32 elements; `ordered` is the length of `order`.
 __device__ inline void find_runs(const int32_t *order, int64_t ordered, int32_t *runs) {
     const int lane = threadIdx.x % WARP;
     for (int64_t i = first_warp(); i * WARP < ordered; i += warp_stride()) {
@@ -179,8 +179,9 @@ __device__ void map_long(const O *offsets, int64_t base, const uint32_t *sorted,
     }
 }
 
-// Fills the maps of the regular and the irregular part, one warp per row-block. Regular blocks are
-// paired within the `loops` row-blocks that one warp of the product multiplies.
+// Fills the maps of the regular and the irregular part, one warp per row-block. Two neighbouring
+// regular blocks are stored interleaved, as a pair, if both belong to the `loops` row-blocks that
+// one warp of the product multiplies; a block without a partner is stored by itself.
 template <class O, class MapEntry>
 __device__ void map_medium(const O *offsets, int64_t base, const uint32_t *sorted, int64_t rows,
                            int64_t row_blocks, int loops, const int64_t *regular,
@@ -255,7 +256,8 @@ __device__ void columns_of_map(const J *indices, int64_t base, const MapEntry *m
         columns[s] = map[s] == NONE<MapEntry> ? -1 : int32_t(int64_t(indices[map[s]]) - base);
 }
 
-// map[s] = positions[map[s]]
+// map[s] = positions[map[s]], for matrices whose rows of op(A) are a converted copy: `positions`
+// says where each entry of the copy is in the user's array.
 template <class MapEntry>
 __device__ void compose_map(const int64_t *positions, int64_t slots, MapEntry *map) {
     for (int64_t s = first_item(); s < slots; s += grid_stride()) {

@@ -1,5 +1,8 @@
 // Builds the slices of src/format/hot_sell.rs, which describes the arrays and has a CPU
-// implementation of the same rules.
+// implementation of the same rules. Hot columns are the few columns that have most of the entries.
+// Rows are sorted by length. An item is a row that is not split, and 1, 2, … 32 lanes of a warp,
+// which is its class, take it side by side; long rows are split into parts of `limit` entries, each
+// a slice of its own.
 //
 // Order of the kernels: hot_count, hot_histogram; the host chooses the limit; hot_flags, a scan,
 // hot_codes; hot_keys, a sort, hot_classes; the host derives the classes; hot_parts, a scan,
@@ -17,7 +20,7 @@ using namespace hot_sell;
 // Number of buckets by entries per column; columns of BUCKETS − 1 entries or more are in the last
 // one.
 constexpr uint32_t BUCKETS = 4096;
-// Number of item widths: an item has 2^0 to 2^5 lanes.
+// Number of classes: an item has 2^0 to 2^5 lanes.
 constexpr int CLASSES = 6;
 
 // Boundaries between kinds of rows in the order of rows.
@@ -26,7 +29,7 @@ struct Classes {
     int64_t cut, filled;
     // First row of the slices whose items have 32, 16, … 1 lanes.
     int64_t first[CLASSES];
-    // Number of slices before those, without the pieces of split rows.
+    // Number of slices before those, not counting the parts of split rows.
     int64_t before[CLASSES];
 };
 
@@ -66,7 +69,7 @@ __device__ void make_keys(const O *offsets, int64_t rows, int64_t longest, uint3
     }
 }
 
-// Counts the pieces of each split row.
+// Counts the parts of at most `limit` entries of each split row.
 template <class O>
 __device__ void count_parts(const O *offsets, const uint32_t *order, int64_t cut, int32_t limit,
                             int64_t *parts) {
@@ -75,7 +78,7 @@ __device__ void count_parts(const O *offsets, const uint32_t *order, int64_t cut
 }
 
 // Writes slice heads, except where their values start, and the number of steps of each slice.
-// `parts_before` holds the number of pieces before each split row, and their total at the end.
+// `parts_before` holds the number of parts before each split row, and their total at the end.
 template <class O>
 __device__ void make_heads(const O *offsets, const uint32_t *order, const Classes &classes,
                            int32_t limit, const int64_t *parts_before, int64_t slices,
@@ -187,7 +190,9 @@ GLOBAL hot_histogram(const uint32_t *counts, int64_t cols, uint32_t *buckets) {
     count_buckets(counts, cols, buckets);
 }
 
-// Flags of each column for a scan: 2^32 if its bucket is above `limit`, 1 if it is `limit`.
+// Flags of each column for a scan. Here `limit` is a bucket: columns of those above it are hot, and
+// of its own as many as there is room for. The flag is 2^32 for a bucket above it and 1 for its
+// own, so that one scan of 64 bits counts both kinds.
 GLOBAL hot_flags(const uint32_t *counts, int64_t cols, uint32_t limit, int64_t *flags) {
     for (int64_t c = first_item(); c < cols; c += grid_stride()) {
         const uint32_t bucket = bucket_of(counts[c]);

@@ -1,8 +1,12 @@
-// Rows of the product of any size: one block per row or, if there are few rows, several blocks, one
-// per window of columns. A bitmap in shared memory holds the columns of a window [low, high) that
-// the row has; a column's position is the number of bits before its own, so that nothing is hashed
-// or sorted. Rows wider than the bitmap take several windows, and ranges between windows in which
-// the row has no column are skipped.
+// Rows of C = left · right of any size: one block per row or, if there are few rows, several
+// blocks, one per window of columns. A bitmap in shared memory holds the columns of a window [low,
+// high) that the row of C has; a column's position is the number of bits before its own, so that
+// nothing is hashed or sorted. Rows wider than the bitmap take several windows, and ranges between
+// windows in which the row has no column are skipped.
+//
+// A product here is one multiplication: an entry of a row of `left` times an entry of the row of
+// `right` that it selects. The products of a row are numbered in the order in which one thread
+// would meet them, and are added in that order.
 #include "ptx/barriers.cuh"
 #include "spgemm/common.cuh"
 
@@ -36,9 +40,11 @@ template <class T> constexpr int IN_HAND = 1;
 template <class T, class J>
 constexpr int MOST_THREADS = sizeof(T) > 8 && sizeof(J) > 4 ? 512 : 1024;
 
-// Known properties of `right` (spgemm_order's flags, inverted).
+// Known properties of `right`: rows with ascending columns, rows without duplicates. (The flags of
+// the kernel spgemm_order are the opposite: they say which property is missing.)
 constexpr int32_t SORTED = 1, DISTINCT = 2;
 
+// A row of `left`, whose products one or more blocks add up.
 template <class J> struct Row {
     const Factor &left;
     const Factor &right;
@@ -49,6 +55,7 @@ template <class J> struct Row {
     // it, and position of its first product in `right` minus the number of products before it.
     int64_t *sums;
     int64_t *starts;
+    // In shared memory, for sums and minimums over the block.
     int64_t *of_warps;
 
     // `sums` has room for two numbers per thread.
@@ -176,8 +183,9 @@ __device__ __forceinline__ void set_bit(Word *bits, int64_t at) {
         atomicOr(word, bit);
 }
 
-// Sets the bits of the row's columns in the window. The bits have been cleared, and a barrier
-// inside precedes the first set bit; no barrier follows the last one.
+// Sets the bits of the row's columns in the window, and returns the number of products of the last
+// batch. The bits have been cleared, and a barrier inside precedes the first set bit; no barrier
+// follows the last one.
 template <class J>
 __device__ __forceinline__ int64_t mark(const Row<J> &row, int64_t low, int64_t high, Word *bits,
                                         int64_t &beyond, bool goes_on) {

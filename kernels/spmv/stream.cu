@@ -1,12 +1,20 @@
-// SpMV `stream`: y = alpha · A · x + beta · y on tiles of equally many nonzeros, in one launch, or
-// two if more rows are split than there are counters.
+// SpMV `stream`: y = alpha · A · x + beta · y on tiles of equally many stored entries, a warp for
+// each tile. stream.cuh has the code, and src/format/stream.rs describes the arrays, of which
+// `voids` marks the slots of empty rows.
+//
+// A row that several blocks add up is split: each of these blocks writes a partial sum to `parts`,
+// and the last of them to finish, which it knows by the row's counter in `arrivals`, adds them. If
+// more rows are split than there are counters, `arrivals` is NULL, and a launch of a `finish`
+// kernel adds the partial sums instead.
 
 #include "ptx/launch.cuh"
 #include "spmv/stream.cuh"
 
 using namespace tarsia;
 
-// Kernels by the tiles that have high halves of columns.
+// A column, relative to its tile's first one, has 16 low bits and, in tiles that span more than
+// 2^16 columns, 16 high ones in another array. There is a kernel for each answer to the question
+// which tiles have high halves, so that the usual one, none, does not look for them.
 #define HIGH_none stream::High::NONE
 #define HIGH_some stream::High::SOME
 #define HIGH_all stream::High::ALL
@@ -18,7 +26,7 @@ using namespace tarsia;
 #else
 #define BOUNDS(A) __launch_bounds__(stream::THREADS)
 #endif
-// Grid: ceil(tiles / WARPS) blocks.
+// Computes y, but for split rows if `arrivals` is NULL. Grid: ceil(tiles / WARPS) blocks.
 #define KERNEL_product(name, high, types) KERNEL_OF(STREAM, name, HIGH_##high, TYPES_##types)
 #define STREAM(name, HIGH, A, X, Y, Acc)                                                           \
     extern "C" __global__ void BOUNDS(A)                                                           \
@@ -56,7 +64,8 @@ KERNELS(product, (all), (spmv_stream_all_f64, f64), (spmv_stream_all_f32, f32),
         (spmv_stream_all_f16f32, f16f32), (spmv_stream_all_bf16, bf16),
         (spmv_stream_all_bf16f32, bf16f32), (spmv_stream_all_c32, c32), (spmv_stream_all_c64, c64))
 
-// Grid: one block per split row. Kernels by the types of y and of the sums.
+// Adds the partial sums of split rows and stores them in y. Grid: one block per split row. Only the
+// types of y and of the sums distinguish these kernels, so that there are fewer of them.
 #define KERNEL_finish(name, types) KERNEL_OF(FINISH, name, TYPES_##types)
 #define FINISH(name, A, X, Y, Acc)                                                                 \
     extern "C" __global__ void __launch_bounds__(stream::THREADS)                                  \

@@ -45,7 +45,7 @@
 //! - `positions` (only where values will be updated): i64 per slot, the index in the user's value array that
 //!   it comes from, −1 for padding
 //!
-//! Rows keep the order of their entries. The inverse is `DaspLayout::for_each_entry`.
+//! Rows keep the order of their entries. `DaspLayout::for_each_entry` reads all entries back from the arrays.
 
 use std::ops::Range;
 

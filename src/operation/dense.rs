@@ -47,7 +47,8 @@ pub trait DenseExecutor<M>: Send + Sync {
     fn reorder(&self) -> Reorder {
         Reorder::None
     }
-    /// Returns the order of the rows of op(A) that the host has computed, if decisions store it. Blocks.
+    /// Returns the order of the rows of op(A) that the host has computed, if the plan's decisions (what
+    /// `tarsiaPlan_getDecisions` gives out) store it. Blocks.
     fn row_order(&self, _cx: &Context) -> Result<Option<KeptOrder>> {
         Ok(None)
     }
@@ -91,12 +92,12 @@ pub trait DenseOperation: Operation<Executor = Box<dyn DenseExecutor<Self::Opera
     const FACTOR: &'static str;
     /// Names of the old values and of a result that is elsewhere; otherwise the result has the first name.
     const RESULTS: [&'static str; 2];
-    /// What is wrong with a result that shares memory with the old values and is not the same.
+    /// Text of the error where a result shares memory with the old values but is not in the same place.
     const OVERLAP: &'static str;
 
     /// Memory of an operand.
     fn lines(operand: &Self::Operand) -> Lines;
-    /// Columns of a result.
+    /// Columns of a result; a vector has one.
     fn columns(result: &Self::Operand) -> usize;
     /// Checks the dense factor and the result, which errors call `name`.
     fn check_operands(

@@ -5,9 +5,11 @@
 //!           + bytes of rows of B, once for each 64 rows of A that have entries there / near
 //!           + work · (entries, tiles or blocks, each for 32 columns of C) + unit · (rows or windows)
 //!
-//! `fetch` stands for the traffic of a multiprocessor's cache and `near` for what the cache has to get from
-//! L2, since neighbouring rows are computed on one multiprocessor: without `near` the rates of `row` for many
-//! columns are off by 16 to 18 %, with it by 11 to 12.
+//! start, serial, work and unit are seconds, memory, fetch and near bytes a second. They are the fields of a
+//! [`Kernel`], of which each algorithm has its own. `fetch` stands for the traffic of a multiprocessor's cache
+//! and `near` for what the cache has to get from L2, since neighbouring rows are computed on one
+//! multiprocessor: without `near` the rates of `row` for many columns are off by 16 to 18 %, with it by 11 to
+//! 12.
 //!
 //! The terms are added, and not the slowest taken, since waiting for loads and computing overlap only in
 //! part, and sums were nearer to the measurements. The rates ([`rates`]) are fitted to
@@ -284,7 +286,7 @@ pub fn work(
     }
 }
 
-/// Approximate number of entries of the longest row that a single warp takes.
+/// Approximate number of entries of a long row that a single warp takes; longer rows are cut into parts.
 const PARTS: f64 = 1024.0;
 /// Bytes of the smallest memory access.
 const SECTOR: f64 = 32.0;
@@ -319,8 +321,8 @@ pub fn estimate(
     Estimate { bytes: work.bytes, seconds: kernel.seconds(&work) + work.products * doubles }
 }
 
-/// Share of the windows' columns that clusters are expected to leave where they help: cop20k 0.35, consph
-/// 0.45, shipsec1 0.56; others more.
+/// Share of the windows' columns that is expected to remain where rows with similar columns are put in
+/// clusters and that helps. Measured: cop20k 0.35, consph 0.45, shipsec1 0.56; others more.
 const HOPED: f64 = 0.45;
 /// Predictions are off by a fifth: clusters are computed only if a product with the expected columns would
 /// take less than this share of the time of the best algorithm.

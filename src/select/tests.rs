@@ -1,4 +1,6 @@
-//! Tests of selection.
+//! Tests of the choice of an algorithm: every choice has a reason, QUICK and missing statistics choose by
+//! shapes, what a layout cannot hold is no candidate, and effort TUNED tries orders of rows behind what it
+//! times.
 
 use super::spmv::MARGIN;
 use super::*;

@@ -321,7 +321,7 @@ fn help(command: &mut Command) -> String {
 }
 
 /// Programs that are not this project's, and the shell's own words.
-const TOOLS: [&str; 17] = [
+const TOOLS: [&str; 18] = [
     "cargo",
     "cc",
     "c++",
@@ -339,6 +339,7 @@ const TOOLS: [&str; 17] = [
     "git",
     "clang-format",
     "apt-get",
+    "tar",
 ];
 
 /// Whether the packages and tests are there that a command of Cargo names.

@@ -167,6 +167,15 @@ fn program_is_installed_where_it_is_given() {
     assert_eq!(std::fs::metadata(&program).unwrap().permissions().mode() & 0o777, 0o755);
     let said = run(program.to_str().unwrap(), |program| program.arg("--version"));
     assert_eq!(said, "the program, --version\n");
+    // Whoever has installed it is told what to do next, by paths that exist.
+    let said = String::from_utf8(output.stdout).unwrap();
+    let tree = folder.path().canonicalize().unwrap().display().to_string();
+    let next: Vec<&str> = said.lines().skip(1).collect();
+    assert_eq!(next.len(), 6, "{said}");
+    for path in next.iter().filter_map(|line| line.find(&tree).map(|at| line[at..].trim_end_matches(" demo")))
+    {
+        assert!(Path::new(path).exists(), "{path} is not there: {said}");
+    }
     assert_eq!(files(folder.path()).len(), expected("lib").len() + 1);
 }
 
@@ -414,6 +423,19 @@ fn wrong_calls_say_what_is_wrong() {
         assert!(output.stdout.is_empty(), "{output:?}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "something was installed");
     }
+    // A PREFIX that cannot be is refused before anything is built, so that no library is given here.
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let below = file.path().join("prefix").display().to_string();
+    let output = Command::new(script("install")).arg(&below).env_remove("DESTDIR").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(
+        said,
+        format!(
+            "install: {} is not a folder, so that nothing can be installed in {below}\n",
+            file.path().display()
+        )
+    );
     for (option, text) in [("--program", "no such program"), ("--drop-in", "no such drop-in")] {
         let output = install(&[option, missing, there], None);
         assert!(String::from_utf8_lossy(&output.stderr).contains(text), "{output:?}");

@@ -229,6 +229,10 @@ fn files(args: &Args) -> Result<Vec<Target>> {
     // Finds unknown names early; a name with arguments is checked when its matrix is made.
     for name in &wanted {
         if !name.contains(':') && gallery::find(name).is_none() {
+            let is_kind = |grammar: &&&str| grammar.split([':', '[']).next() == Some(name.as_str());
+            if let Some(grammar) = gallery::kinds().iter().find(is_kind) {
+                return Err(format!("'{name}' is a kind of matrix, which has arguments: {grammar}").into());
+            }
             let is_values = Values::value_variants().iter().any(|values| values.name() == name);
             let more = match is_values && args.values.is_some() {
                 true => format!("; --values={name}, in one word, asks for such values"),

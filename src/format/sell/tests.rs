@@ -1,5 +1,5 @@
-//! Tests of SELL-C-σ: the inverse gives the matrix back, and the arrays are as the module's documentation
-//! says.
+//! Tests of SELL-C-σ: reading all entries of the layout back gives the matrix, and the arrays are as the
+//! module's documentation says.
 
 use super::*;
 use crate::format::testing::{allocator, TestRows};

@@ -207,7 +207,8 @@ impl<'a> BarChart<'a> {
     fn new(case: &str, measured: &str, mut bars: Vec<Bar<'a>>, scale: Scale) -> Self {
         bars.sort_by(|a, b| b.value.total_cmp(&a.value));
         let values: Vec<f64> = bars.iter().map(|bar| bar.value).collect();
-        let mean = format!("{} matrices, geometric mean {:.2}", bars.len(), geomean(&values));
+        let matrices = if bars.len() == 1 { "matrix" } else { "matrices" };
+        let mean = format!("{} {matrices}, geometric mean {:.2}", bars.len(), geomean(&values));
         let facts = if measured.is_empty() { mean } else { format!("{mean}; {measured}") };
         let what = match scale {
             Scale::Around => "tarsia's default against the best other",
@@ -219,7 +220,9 @@ impl<'a> BarChart<'a> {
     fn axis(&self) -> &'static str {
         match self.scale {
             Scale::Around => "speed-up: time of the best other / time of tarsia (logarithmic)",
-            Scale::Part => "time to copy the bytes that must move / time of the product (over 1: in cache)",
+            Scale::Part => {
+                "time to copy the bytes that must move / time of the product (over 1: partly in cache)"
+            }
         }
     }
 

@@ -305,6 +305,7 @@ fn overview<T>(outcomes: &[Outcome], rival: Option<&dyn Rival<T>>, copy: Option<
     let mut out = Table::new(columns.into_iter().chain(rival).chain(["result".into()]));
     for outcome in outcomes {
         let mut cells: Vec<Cell> = vec![outcome.operation.into(), outcome.formula.as_str().into()];
+        let mut beyond = false;
         if let Some(timing) = &outcome.timing {
             let Timing { seconds, flops, bytes, naive, rival } = timing;
             let rate = |amount: &f64| if *seconds > 0.0 { amount / seconds / 1e9 } else { 0.0 };
@@ -316,13 +317,21 @@ fn overview<T>(outcomes: &[Outcome], rival: Option<&dyn Rival<T>>, copy: Option<
             cells.push(match copy.map(|copy| 1e9 * rate(bytes) / copy) {
                 None => "-".into(),
                 Some(part) if part > 1.0 && *bytes <= cache as f64 => "in cache".into(),
-                Some(part) => format!("{:.0} %", 100.0 * part).into(),
+                Some(part) => {
+                    beyond = part > 1.0;
+                    format!("{:.0} %", 100.0 * part).into()
+                }
             });
             cells.extend(std::iter::once(naive).chain(rival).map(|other| faster(*seconds, other)));
             cells.push(verdict(outcome.checks.iter().all(|check| check.passed)));
         }
         out.row(cells);
         outcome.notes.iter().for_each(|text| out.note(text));
+        if beyond {
+            out.note(
+                "more than 100 % of a copy: reading is faster than writing, and a part stays in the cache",
+            );
+        }
         let Some(Timing { naive, rival, .. }) = &outcome.timing else { continue };
         for (name, other) in [("naive loop", Some(naive)), ("the other library", rival.as_ref())] {
             if let Some(Err(why)) = other {
@@ -415,5 +424,8 @@ mod tests {
         assert_eq!(row(1), "SpMV y = A·x 1.00 s 8.00 GB/s 80 % 2.0× faster PASS");
         assert_eq!(row(3), "SpMV y = A·x 1.00 s 16.0 GB/s in cache 2.0× faster PASS");
         assert_eq!(row(5), "SpMV y = A·x 1.00 s 18.0 GB/s 180 % 2.0× faster PASS");
+        assert_eq!((row(4), row(6)), ("why".into(), "why".into()));
+        assert!(row(7).starts_with("more than 100 % of a copy"), "{text}");
+        assert_eq!(text.matches("more than 100 %").count(), 1);
     }
 }

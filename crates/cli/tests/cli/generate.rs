@@ -190,6 +190,7 @@ fn what_cannot_be_generated() {
     let cases: &[(&[&str], &[&str])] = &[
         (&["kant"], &["tarsia: no matrix is called 'kant'; --list shows the names"]),
         (&["plate", "kant"], &["no matrix is called 'kant'"]),
+        (&["poisson7"], &["tarsia: 'poisson7' is a kind of matrix, which has arguments: poisson7:N"]),
         (&["poisson7:y", "--out", &out], &["tarsia: poisson7:y: ", "N of poisson7:N: found 'y'"]),
         (&["poison:3", "--out", &out], &["tarsia: poison:3: kind of matrix: found 'poison'"]),
         (&["poisson7:99999", "--out", &out], &["rows: found", "at most 2147483647"]),

@@ -191,8 +191,11 @@ impl<'a> Arguments<'a> {
             let label = self.labels[k].trim_matches(['[', ']']);
             let what = format_args!("{label} of {}", self.grammar);
             let found = self.found.get(k).unwrap_or(&"the end");
-            let type_name = std::any::type_name::<T>();
-            MatrixError::argument(what, found, format_args!("a number ({type_name})"))
+            let expected = match std::any::type_name::<T>() {
+                "f64" => "a number",
+                _ => "a whole number that is not negative",
+            };
+            MatrixError::argument(what, found, expected)
         })
     }
 }

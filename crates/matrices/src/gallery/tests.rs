@@ -322,8 +322,9 @@ fn bad_names_and_sizes_are_errors() {
     for (name, part) in [
         ("", "kind of matrix: found ''"),
         ("poison7:3", "found 'poison7', expected one of poisson5:N, "),
-        ("poisson7", "N of poisson7:N: found 'the end', expected a number (usize)"),
+        ("poisson7", "N of poisson7:N: found 'the end', expected a whole number that is not negative"),
         ("poisson7:", "N of poisson7:N: found ''"),
+        ("rectangular:3x4:y", "DENSITY[:SEED]: found 'y', expected a number"),
         ("poisson7:-3", "N of poisson7:N: found '-3'"),
         ("poisson7:3:4", "poisson7:N: found '4', expected no more arguments"),
         ("poisson7:2000", "rows: found 8000000000, expected at most 2147483647"),
