@@ -60,8 +60,13 @@ fn expected(libdir: &str) -> Vec<String> {
             )
             .chain(["share/tarsia/petsc/CMakeLists.txt".to_string()])
             .chain(
-                ["doc/tarsia/benches/results/h100-winners.png", "doc/tarsia/c_examples", "tarsia/manifest"]
-                    .map(|name| format!("share/{name}")),
+                [
+                    "doc/tarsia/benches/results/h100-speedups.png",
+                    "doc/tarsia/benches/results/h100-winners.png",
+                    "doc/tarsia/c_examples",
+                    "tarsia/manifest",
+                ]
+                .map(|name| format!("share/{name}")),
             )
             .chain(
                 [
