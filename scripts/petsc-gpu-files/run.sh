@@ -19,8 +19,9 @@
 # OUT.tsv gets the lines of the programs, what they say beside goes to OUT.tsv.log. RANKS (1 2) are the
 # numbers of ranks, TURNS (9; multigrid and MatPtAP a third) how often each is timed, LIMIT (400) the
 # seconds that one program may take, OPTIONS more options of PETSc, SIZE a number that divides all grids.
-# MPI is the bundle's Open MPI, which copies halos through the host; MPI_HOME names another one of
-# release 4 or 5, and GPU_AWARE=1 says that it takes addresses on GPUs. Exit code: 1 if a part failed.
+# MPI is the bundle's Open MPI, which copies halos through the host; with GPU_AWARE=1 it is the one that
+# scripts/petsc-gpu --cuda-mpi has added, which copies from one GPU to another. MPI_HOME names another one of
+# release 4 or 5, and GPU_AWARE=1 then says that it takes addresses on GPUs. Exit code: 1 if a part failed.
 
 set -euo pipefail
 
@@ -61,11 +62,18 @@ if [[ -n ${MPI_HOME-} ]]; then
     mpirun=$MPI_HOME/bin/mpirun
 else
     # Its configuration holds no path of this machine.
-    export OPAL_PREFIX=$programs/openmpi PMIX_PREFIX=$programs/openmpi PRTE_PREFIX=$programs/openmpi
+    mpi=$programs/openmpi
+    [[ ${GPU_AWARE:-0} == 0 ]] || mpi=$programs/openmpi-cuda
+    [[ -d $mpi ]] || {
+        echo "run.sh: this folder has no Open MPI for addresses on GPUs: scripts/petsc-gpu --cuda-mpi, or MPI_HOME" >&2
+        exit 1
+    }
+    export OPAL_PREFIX=$mpi PMIX_PREFIX=$mpi PRTE_PREFIX=$mpi
     LD_LIBRARY_PATH=$OPAL_PREFIX/lib:$LD_LIBRARY_PATH
     mpirun=$OPAL_PREFIX/bin/mpirun
     # Ranks of one machine.
     export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm
+    [[ ${GPU_AWARE:-0} == 0 ]] || OMPI_MCA_btl=self,vader,smcuda
 fi
 # As root, with more ranks than cores.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 \

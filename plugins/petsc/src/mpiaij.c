@@ -7,8 +7,9 @@
 /* PETSc's own functions, of a new matrix on hosts and on devices. */
 static struct _MatOps bases[2];
 
-/* Name under which a product keeps PETSc's function for its symbolic phase. */
+/* Names under which a product keeps PETSc's functions for its phases. */
 #define BASE_SYMBOLIC "TarsiaBaseProductSymbolic_C"
+#define BASE_NUMERIC "TarsiaBaseProductNumeric_C"
 
 static const char *BaseType(PetscBool device) {
 #if defined(PETSC_HAVE_CUDA)
@@ -65,33 +66,52 @@ static PetscErrorCode MatAssemblyEnd_MPIAIJTarsia(Mat A, MatAssemblyType type) {
 static PetscErrorCode Attach(Mat A);
 
 #if defined(PETSC_HAVE_CUDA)
-/* Gives those of a product's factors that are called `from` the name `to`. The product of a factor
- * with itself is renamed once. */
-static PetscErrorCode Rename(Mat C, const char *from, const char *to, PetscBool renamed[2]) {
+/* Calls one of PETSc's functions for a product, with factors of this type under the name of PETSc's
+ * own. On devices PETSc keeps the values of a product of parallel matrices there only if their type
+ * has that name, which these functions look at, and no numeric phase does. */
+static PetscErrorCode CallWithNamesOfPETSc(Mat C, PetscErrorCode (*function)(Mat),
+                                           PetscBool *was_renamed) {
+    static char name[] = MATMPIAIJCUSPARSE;
     Mat factors[2] = {C->product->A, C->product->B};
+    char *own[2] = {NULL, NULL};
+    PetscErrorCode error;
 
     PetscFunctionBegin;
+    *was_renamed = PETSC_FALSE;
+    /* The product of a factor with itself finds it renamed the second time. */
     for (int i = 0; i < 2; i++) {
-        if (from)
-            PetscCall(PetscObjectTypeCompare((PetscObject)factors[i], from, &renamed[i]));
-        if (renamed[i])
-            PetscCall(PetscObjectChangeTypeName((PetscObject)factors[i], to));
+        PetscBool ours;
+
+        PetscCall(PetscObjectTypeCompare((PetscObject)factors[i], MATMPIAIJTARSIA, &ours));
+        if (!ours)
+            continue;
+        own[i] = ((PetscObject)factors[i])->type_name;
+        ((PetscObject)factors[i])->type_name = name;
+        *was_renamed = PETSC_TRUE;
     }
+    error = (*function)(C);
+    for (int i = 0; i < 2; i++)
+        if (own[i])
+            ((PetscObject)factors[i])->type_name = own[i];
+    PetscCall(error);
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Calls one of PETSc's functions for a product. On devices PETSc keeps the values of a product of
- * parallel matrices there only if their type is its own by name, which these functions look at, and
- * no numeric phase does. */
-static PetscErrorCode CallWithNamesOfPETSc(Mat C, PetscErrorCode (*function)(Mat),
-                                           PetscBool *was_renamed) {
-    PetscBool renamed[2] = {PETSC_FALSE, PETSC_FALSE};
+/* The numeric phase under the names by which PETSc calls it in products of three matrices of
+ * several types: with the factors A and B, one of which it computes itself. */
+static PetscErrorCode NumericOfFactors(Mat A, Mat B, Mat C) {
+    Mat_Product *product = C->product;
+    Mat factors[2] = {product->A, product->B};
+    PetscErrorCode (*base)(Mat), error;
 
     PetscFunctionBegin;
-    PetscCall(Rename(C, MATMPIAIJTARSIA, BaseType(PETSC_TRUE), renamed));
-    PetscCall((*function)(C));
-    PetscCall(Rename(C, NULL, MATMPIAIJTARSIA, renamed));
-    *was_renamed = (PetscBool)(renamed[0] || renamed[1]);
+    PetscCall(PetscObjectQueryFunction((PetscObject)C, BASE_NUMERIC, &base));
+    product->A = A;
+    product->B = B;
+    error = (*base)(C);
+    product->A = factors[0];
+    product->B = factors[1];
+    PetscCall(error);
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -108,13 +128,15 @@ static PetscErrorCode ProductSymbolic_MPIAIJTarsia(Mat C) {
         PetscCall(Attach(C));
         if (C->assembled)
             PetscCall(AttachBlocks(C));
+        PetscCall(PetscObjectComposeFunction((PetscObject)C, BASE_NUMERIC, C->ops->productnumeric));
+        C->ops->matmultnumeric = C->ops->transposematmultnumeric = NumericOfFactors;
     }
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Products of two parallel sparse matrices on devices: PETSc's own, whose local products are those
- * of the local blocks. Where PETSc makes a product out of others (R A R^T, A B C), it calls this
- * for these, too. */
+ * of the local blocks. Where PETSc makes a product of three matrices of several types out of such
+ * ones, it calls this for these, too. */
 static PetscErrorCode MatProductSetFromOptions_MPIAIJTarsia(Mat C) {
     const MatProductType type = C->product->type;
     const struct _MatOps *base = NULL;

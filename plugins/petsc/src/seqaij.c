@@ -345,12 +345,16 @@ static void SetProducts(Mat A) {
 }
 
 #if defined(PETSC_HAVE_CUDA)
+static PetscErrorCode ComposeFunctions(Mat A, PetscBool set);
+
 /* A matrix that is bound to the CPU has PETSc's own products there. */
 static PetscErrorCode MatBindToCPU_SeqAIJTarsia(Mat A, PetscBool bind) {
     PetscFunctionBegin;
     PetscCall((*bases[1].bindtocpu)(A, bind));
-    if (!bind)
+    if (!bind) {
         SetProducts(A);
+        PetscCall(ComposeFunctions(A, PETSC_TRUE));
+    }
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -500,6 +504,10 @@ PetscErrorCode TarsiaDetach(Mat A) {
     PetscFunctionBegin;
     PetscCall(QueryMatrix(A, &matrix));
     device = matrix ? matrix->device : OnDevice(A);
+#if defined(PETSC_HAVE_CUDA)
+    /* MatHeaderMerge has taken the name and what was composed away. */
+    device = (PetscBool)(device || A->ops->bindtocpu == MatBindToCPU_SeqAIJTarsia);
+#endif
     base = &bases[device];
     A->ops->mult = base->mult;
     A->ops->multadd = base->multadd;
@@ -515,6 +523,10 @@ PetscErrorCode TarsiaDetach(Mat A) {
     PetscCall(PetscObjectCompose((PetscObject)A, CONTAINER, NULL));
     if (((PetscObject)A)->type_name)
         PetscCall(PetscObjectChangeTypeName((PetscObject)A, BaseType(device)));
+#if defined(PETSC_HAVE_CUDA)
+    if (device && A->boundtocpu)
+        PetscCall((*base->bindtocpu)(A, PETSC_TRUE));
+#endif
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -16,15 +16,22 @@ typedef struct {
     PetscLogDouble flops;
 } Step;
 
+/* The matrices of a product, A, B and C, and the states that they were in. */
+typedef struct {
+    PetscObjectId ids[3];
+    PetscObjectState states[3];
+} Present;
+
 typedef struct {
     tarsiaHandle_t handle;
+    PetscBool device;
     /* [0] is A B, A^T B or A P; [1] is P^T (A P). */
     Step steps[2];
     /* A P, in memory of the library. */
     TarsiaArrays between;
-    /* The values of C are those of the factors in these states, from the symbolic phase. */
+    /* The symbolic phase has computed the values of C, for these matrices in these states. */
     PetscBool fresh;
-    PetscObjectState states[2];
+    Present computed;
 } Product;
 
 static PetscErrorCode FreeArrays(tarsiaHandle_t handle, TarsiaArrays *arrays) {
@@ -164,10 +171,15 @@ static PetscErrorCode RunProduct(Product *product, MatProductType type, PetscBoo
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode GetStates(Mat C, PetscObjectState states[2]) {
+static PetscErrorCode GetPresent(Mat C, Present *present) {
+    Mat matrices[3] = {C->product->A, C->product->B, C};
+
     PetscFunctionBegin;
-    PetscCall(PetscObjectStateGet((PetscObject)C->product->A, &states[0]));
-    PetscCall(PetscObjectStateGet((PetscObject)C->product->B, &states[1]));
+    PetscCall(PetscMemzero(present, sizeof *present));
+    for (int i = 0; i < 3; i++) {
+        PetscCall(PetscObjectGetId((PetscObject)matrices[i], &present->ids[i]));
+        PetscCall(PetscObjectStateGet((PetscObject)matrices[i], &present->states[i]));
+    }
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -175,14 +187,15 @@ static PetscErrorCode ProductNumeric_Sparse(Mat C) {
     Product *product = (Product *)C->product->data;
     const MatProductType type = C->product->type;
     TarsiaArrays A, B, result;
-    PetscObjectState states[2];
+    Present present;
     PetscScalar *values;
-    PetscBool has_between = PETSC_FALSE;
+    PetscBool has_between = PETSC_FALSE, computed;
 
     PetscFunctionBegin;
     PetscCheck(product, PETSC_COMM_SELF, PETSC_ERR_ORDER, "The product's data are gone");
-    PetscCall(GetStates(C, states));
-    if (product->fresh && states[0] == product->states[0] && states[1] == product->states[1]) {
+    PetscCall(GetPresent(C, &present));
+    PetscCall(PetscMemcmp(&present, &product->computed, sizeof present, &computed));
+    if (product->fresh && computed) {
         product->fresh = PETSC_FALSE;
         PetscFunctionReturn(PETSC_SUCCESS);
     }
@@ -192,13 +205,20 @@ static PetscErrorCode ProductNumeric_Sparse(Mat C) {
     PetscCall(TarsiaGetArrays(C, &result));
     if (!A.nnz || !B.nnz || !result.nnz)
         PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCheck(A.device == product->device && B.device == product->device &&
+                   result.device == product->device,
+               PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
+               "A factor or the result was bound to the CPU, or unbound, since the symbolic phase");
     if (!HasArrays(&product->steps[0], 0, &A) || !HasArrays(&product->steps[0], 1, &B)) {
         PetscCall(PrepareProduct(product, type, &A, &B));
         has_between = PETSC_TRUE;
-        PetscCheck(product->steps[type == MATPRODUCT_PtAP].result_nnz == result.nnz,
-                   PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP,
-                   "The factors have other patterns than in the symbolic phase");
     }
+    PetscCheck(
+        product->steps[type == MATPRODUCT_PtAP].result_nnz == result.nnz, PETSC_COMM_SELF,
+        PETSC_ERR_ARG_INCOMP,
+        "The factors have other patterns than in the symbolic phase, or entries were added to "
+        "the result: it has %" PetscInt_FMT " entries and the product %" PetscInt_FMT,
+        result.nnz, product->steps[type == MATPRODUCT_PtAP].result_nnz);
     /* PETSc's functions around the write renew what it derives from values. */
 #if defined(PETSC_HAVE_CUDA)
     if (result.device) {
@@ -265,6 +285,23 @@ static PetscErrorCode FillResultFromDevice(tarsiaHandle_t handle, Mat C,
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The numeric phase under the names by which PETSc calls it in products of three matrices of
+ * several types: with the factors A and B, one of which it computes itself. */
+static PetscErrorCode NumericOfFactors(Mat A, Mat B, Mat C) {
+    Mat_Product *product = C->product;
+    Mat factors[2] = {product->A, product->B};
+    PetscErrorCode error;
+
+    PetscFunctionBegin;
+    product->A = A;
+    product->B = B;
+    error = ProductNumeric_Sparse(C);
+    product->A = factors[0];
+    product->B = factors[1];
+    PetscCall(error);
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode ProductSymbolic_Sparse(Mat C) {
     const MatProductType type = C->product->type;
     Mat matA = C->product->A, matB = C->product->B;
@@ -296,16 +333,21 @@ static PetscErrorCode ProductSymbolic_Sparse(Mat C) {
         PetscInt *offsets;
 
         PetscCall(PetscCalloc1(rows + 1, &offsets));
+        result.rows = rows;
         result.offsets = offsets;
         PetscCall(FillResult(C, &result));
         PetscCall(PetscFree(offsets));
     }
-    PetscCall(GetStates(C, product->states));
-    product->fresh = (PetscBool)!A.device;
+    product->device = A.device;
     C->product->data = product;
     C->product->destroy = DestroyProductData;
     C->ops->productsymbolic = ProductSymbolic_Sparse;
     C->ops->productnumeric = ProductNumeric_Sparse;
+    C->ops->matmultnumeric = C->ops->transposematmultnumeric = NumericOfFactors;
+    if (A.device)
+        PetscCall(ProductNumeric_Sparse(C));
+    PetscCall(GetPresent(C, &product->computed));
+    product->fresh = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -318,8 +360,8 @@ static PetscErrorCode UseSpGEMM(PetscBool *use) {
 }
 
 /* What PETSc calls for a product of two matrices of which at least one has this type. Products that
- * the library has no operation for (A B^T, R A R^T, A B C), and those of a matrix on the host and
- * one on the device, stay PETSc's own. */
+ * the library has no operation for (A B^T, R A R^T, A B C), those of a matrix on the host and
+ * one on the device, and those without values stay PETSc's own. */
 PetscErrorCode TarsiaProductSetFromOptions_Sparse(Mat C) {
     const MatProductType type = C->product->type;
     Mat factors[2] = {C->product->A, C->product->B};
@@ -329,14 +371,14 @@ PetscErrorCode TarsiaProductSetFromOptions_Sparse(Mat C) {
 
     PetscFunctionBegin;
     PetscCall(UseSpGEMM(&ours));
-    here = (PetscBool)(here && ours);
+    here = (PetscBool)(here && ours && !C->structure_only);
     for (int i = 0; i < 2; i++) {
         PetscCall(PetscStrbeginswith(((PetscObject)factors[i])->type_name, MATSEQAIJ, &sparse));
         PetscCall(
             PetscStrbeginswith(((PetscObject)factors[i])->type_name, "seqaijcusparse", &device[i]));
         PetscCall(MatBoundToCPU(factors[i], &bound));
         device[i] = (PetscBool)(device[i] && !bound);
-        here = (PetscBool)(here && sparse && factors[i]->assembled);
+        here = (PetscBool)(here && sparse && factors[i]->assembled && !factors[i]->structure_only);
     }
     if (here && device[0] == device[1])
         C->ops->productsymbolic = ProductSymbolic_Sparse;

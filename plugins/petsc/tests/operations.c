@@ -459,6 +459,73 @@ static PetscErrorCode TestSparse(PetscInt n, PetscBool backend) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Products by their phases, on one rank: what PETSc allows between them, results without values,
+ * and products of three matrices of both types. */
+static PetscErrorCode TestPhases(PetscInt n) {
+    static const MatProductType types[] = {MATPRODUCT_AB, MATPRODUCT_AtB, MATPRODUCT_PtAP};
+    Pair A, B, other;
+    Mat C[2];
+
+    PetscFunctionBeginUser;
+    PetscCall(MakePair(n, n, 17, &A));
+    PetscCall(MakePair(n, n, 17, &other));
+    PetscCall(MakePair(n, n, 18, &B));
+    PetscCall(MatScale(other.plain, 3));
+    PetscCall(MatScale(other.tarsia, 3));
+    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(types); i++) {
+        MatInfo info[2];
+
+        Test("another matrix between the symbolic phase and the numeric one");
+        for (int j = 0; j < 2; j++) {
+            PetscCall(
+                MatProductCreate(j ? A.tarsia : A.plain, j ? B.tarsia : B.plain, NULL, &C[j]));
+            PetscCall(MatProductSetType(C[j], types[i]));
+            PetscCall(MatProductSetFromOptions(C[j]));
+            PetscCall(MatProductSymbolic(C[j]));
+            PetscCall(MatProductReplaceMats(j ? other.tarsia : other.plain, NULL, NULL, C[j]));
+            PetscCall(MatProductNumeric(C[j]));
+        }
+        PetscCall(SameMatrices(C[0], C[1], "another matrix"));
+        for (int j = 0; j < 2; j++)
+            PetscCall(MatDestroy(&C[j]));
+        Test("a result without values");
+        for (int j = 0; j < 2; j++) {
+            PetscCall(
+                MatProductCreate(j ? A.tarsia : A.plain, j ? B.tarsia : B.plain, NULL, &C[j]));
+            PetscCall(MatProductSetType(C[j], types[i]));
+            PetscCall(MatSetOption(C[j], MAT_STRUCTURE_ONLY, PETSC_TRUE));
+            PetscCall(MatProductSetFromOptions(C[j]));
+            PetscCall(MatProductSymbolic(C[j]));
+            PetscCall(MatGetInfo(C[j], MAT_LOCAL, &info[j]));
+            PetscCall(MatDestroy(&C[j]));
+        }
+        Check(info[0].nz_used == info[1].nz_used, "entries of a result without values");
+    }
+    for (int kinds = 1; kinds < 8; kinds++) {
+        Test("a product of three matrices, some of them of type aij");
+        PetscCall(
+            MatMatMatMult(A.plain, B.plain, other.plain, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[0]));
+        PetscCall(MatMatMatMult(kinds & 1 ? A.tarsia : A.plain, kinds & 2 ? B.tarsia : B.plain,
+                                kinds & 4 ? other.tarsia : other.plain, MAT_INITIAL_MATRIX,
+                                PETSC_DEFAULT, &C[1]));
+        PetscCall(SameMatrices(C[0], C[1], "A B C"));
+        PetscCall(MatScale(B.plain, 0.5));
+        PetscCall(MatScale(B.tarsia, 0.5));
+        PetscCall(
+            MatMatMatMult(A.plain, B.plain, other.plain, MAT_REUSE_MATRIX, PETSC_DEFAULT, &C[0]));
+        PetscCall(MatMatMatMult(kinds & 1 ? A.tarsia : A.plain, kinds & 2 ? B.tarsia : B.plain,
+                                kinds & 4 ? other.tarsia : other.plain, MAT_REUSE_MATRIX,
+                                PETSC_DEFAULT, &C[1]));
+        PetscCall(SameMatrices(C[0], C[1], "A B C again"));
+        for (int j = 0; j < 2; j++)
+            PetscCall(MatDestroy(&C[j]));
+    }
+    PetscCall(DestroyPair(&A));
+    PetscCall(DestroyPair(&B));
+    PetscCall(DestroyPair(&other));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Assembly by coordinates: pattern once, values as often as wanted, also for rows of other ranks.
  */
 static PetscErrorCode TestCoordinates(PetscInt n) {
@@ -618,6 +685,7 @@ int main(int argc, char **argv) {
     PetscCall(TestCoordinates(n));
     PetscCall(TestOptions(n));
     if (ranks == 1) {
+        PetscCall(TestPhases(n));
         PetscCall(TestPlansAreKept(n));
         PetscCall(TestErrors(n));
     }
