@@ -8,7 +8,7 @@
  *
  * MODE: nearest, up, down, zero, flush (FTZ and DAZ of x86-64, FZ of AArch64), trap (FE_INVALID,
  * FE_OVERFLOW, FE_UNDERFLOW and FE_INEXACT raise SIGFPE, where the processor can do that). Prints
- * the bits of 300 repetitions (3 with TARSIA_TEST_SMALL), which are one.
+ * the bits of 300 repetitions, which are one. With TARSIA_TEST_SMALL there are 3, of SpMV alone.
  */
 #define _GNU_SOURCE
 #include "products.h"
@@ -99,7 +99,7 @@ static fenv_t environment(void) {
 }
 
 int main(int count, char **arguments) {
-    const int repeats = getenv("TARSIA_TEST_SMALL") ? 3 : 300;
+    const int small = getenv("TARSIA_TEST_SMALL") != NULL, repeats = small ? 3 : 300;
     const char *mode = count > 2 ? arguments[1] : "nearest";
     const int before = count > 2 && strcmp(arguments[2], "before") == 0;
     tarsiaHandle_t handle;
@@ -127,7 +127,7 @@ int main(int count, char **arguments) {
     } else
         set_mode(mode);
     mine = environment();
-    all = all_products(&w);
+    all = small ? 0 : all_products(&w);
     plan = spmv_plan(&w, TARSIA_EFFORT_DEFAULT, TARSIA_SPMV_ALG_DEFAULT);
     first = spmv(&w, plan);
     for (int repeat = 0; repeat < repeats; repeat++) {
@@ -135,7 +135,7 @@ int main(int count, char **arguments) {
             fprintf(stderr, "repetition %d has other bits\n", repeat);
             return 3;
         }
-        if (repeat % 150 == 0 && all_products(&w) != all) {
+        if (!small && repeat % 150 == 0 && all_products(&w) != all) {
             fprintf(stderr, "repetition %d of all products has other bits\n", repeat);
             return 3;
         }
@@ -148,7 +148,7 @@ int main(int count, char **arguments) {
     CHECK(tarsiaPlan_destroy(plan));
     close_world(&w);
     CHECK(tarsiaDestroy(handle));
-    if (wrong || (strcmp(mode, "callbacks") == 0 && callbacks < 100)) {
+    if (wrong || (strcmp(mode, "callbacks") == 0 && callbacks < (small ? 1 : 100))) {
         fprintf(stderr, "%d of %d callbacks found another environment\n", wrong, callbacks);
         return 5;
     }
