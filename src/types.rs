@@ -229,6 +229,12 @@ pub trait Accumulator: Element + Add<Output = Self> + Mul<Output = Self> + AddAs
     const ZERO: Self;
     /// The number 1.
     const ONE: Self;
+    /// Returns the sum with a product. Of real numbers the product is not rounded by itself on processors that all
+    /// have an instruction for that (AArch64).
+    #[inline(always)]
+    fn plus_product(self, a: Self, b: Self) -> Self {
+        self + a * b
+    }
 }
 
 /// A storage type with an exact conversion to, and one rounding from, the accumulator `Acc`.
@@ -249,12 +255,16 @@ macro_rules! elements {
 }
 elements! { f32 => R32F; f64 => R64F; f16 => R16F; bf16 => R16BF; Complex32 => C32F, conj; Complex64 => C64F, conj; }
 
-/// Implements [`Accumulator`] with its 0 and 1, and [`Storage`] for the types that are stored from it.
+/// Implements [`Accumulator`] with its 0 and 1, and for real numbers the method that fuses, and [`Storage`] for the
+/// types that are stored from it.
 macro_rules! accumulator {
-    ($acc:ty, $zero:expr, $one:expr; $($storage:ty, $widen:expr, $round:expr;)*) => {
+    ($acc:ty, $zero:expr, $one:expr $(, $mul_add:ident)?; $($storage:ty, $widen:expr, $round:expr;)*) => {
         impl Accumulator for $acc {
             const ZERO: Self = $zero;
             const ONE: Self = $one;
+            $(#[cfg(target_arch = "aarch64")]
+            #[inline(always)]
+            fn plus_product(self, a: Self, b: Self) -> Self { a.$mul_add(b, self) })?
         }
         $(impl Storage<$acc> for $storage {
             #[inline(always)]
@@ -264,9 +274,9 @@ macro_rules! accumulator {
         })*
     };
 }
-accumulator! { f64, 0.0, 1.0; f64, |v| v, |v| v; f32, f64::from, |v: f64| v as f32; }
+accumulator! { f64, 0.0, 1.0, mul_add; f64, |v| v, |v| v; f32, f64::from, |v: f64| v as f32; }
 accumulator! {
-    f32, 0.0, 1.0; f32, |v| v, |v| v; f16, widen_half, f16::from_f32; bf16, bf16::to_f32, bf16::from_f32;
+    f32, 0.0, 1.0, mul_add; f32, |v| v, |v| v; f16, widen_half, f16::from_f32; bf16, bf16::to_f32, bf16::from_f32;
 }
 accumulator! { Complex32, Complex32::new(0.0, 0.0), Complex32::new(1.0, 0.0); Complex32, |v| v, |v| v; }
 accumulator! { Complex64, Complex64::new(0.0, 0.0), Complex64::new(1.0, 0.0); Complex64, |v| v, |v| v; }

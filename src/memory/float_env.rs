@@ -139,24 +139,35 @@ mod no_x87 {
 mod machine {
     use std::arch::asm;
 
+    /// FPCR in the lower half, FPSR in the upper one; both have 32 bits.
     pub type Word = u64;
     /// Default FPCR: no traps, rounding to nearest, no FZ, no FZ16, no default NaN.
     pub const DEFAULT: Word = 0;
-    /// No flags: the sticky ones are in another register (FPSR).
-    pub const FLAGS: Word = 0;
+    /// The sticky exception flags, which are in FPSR.
+    pub const FLAGS: Word = 0xffff_ffff << 32;
 
     #[inline]
     pub fn read() -> Word {
-        let word: Word;
-        // SAFETY: reading FPCR has no effect.
-        unsafe { asm!("mrs {}, fpcr", out(reg) word, options(nomem, nostack, preserves_flags)) };
-        word
+        let (control, status): (Word, Word);
+        // SAFETY: reading the registers has no effect. They are read behind what is computed before.
+        unsafe {
+            asm!("mrs {}, fpcr", "mrs {}, fpsr", out(reg) control, out(reg) status, options(nostack, preserves_flags));
+        }
+        control | status << 32
     }
 
     #[inline]
     pub fn write(word: Word) {
-        // SAFETY: the word is the default or was read from FPCR.
-        unsafe { asm!("msr fpcr, {}", in(reg) word, options(nostack, preserves_flags)) };
+        // SAFETY: the word is the default or was read from the registers.
+        unsafe {
+            asm!(
+                "msr fpcr, {}",
+                "msr fpsr, {}",
+                in(reg) word & !FLAGS,
+                in(reg) word >> 32,
+                options(nostack, preserves_flags),
+            );
+        }
     }
 }
 
@@ -180,15 +191,19 @@ use machine::{read, write, Word, DEFAULT, FLAGS};
 #[cfg(not(target_arch = "x86_64"))]
 use no_x87::X87;
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod tests {
     use super::*;
+
+    /// Rounding up.
+    const UP: Word = if cfg!(target_arch = "x86_64") { 0x4000 } else { 1 << 22 };
+    /// FTZ and DAZ, or FZ.
+    const FLUSH: Word = if cfg!(target_arch = "x86_64") { 0x8040 } else { 1 << 24 };
 
     #[test]
     fn what_was_found_comes_back_and_the_default_holds_meanwhile() {
         let found = read();
-        // Rounding up, FTZ and DAZ.
-        let other = DEFAULT | 0x4000 | 0x8040;
+        let other = DEFAULT | UP | FLUSH;
         write(other);
         let inside = {
             let _default = Default::enter();
@@ -199,6 +214,25 @@ mod tests {
         assert_eq!((inside, after), (DEFAULT, other));
     }
 
+    /// Flags that arithmetic raises inside are gone afterwards, those that were there are there again.
+    #[test]
+    fn flags_of_the_inside_do_not_come_out() {
+        let found = read();
+        let inside = |number: f64| {
+            let _default = Default::enter();
+            std::hint::black_box(std::hint::black_box(number) / 3.0);
+            read() & FLAGS
+        };
+        write(DEFAULT);
+        let (raised, clear) = (inside(1.0), read());
+        write(DEFAULT | raised);
+        let (_, set) = (inside(3.0), read());
+        write(found);
+        assert_ne!(raised, 0);
+        assert_eq!((clear, set), (DEFAULT, DEFAULT | raised));
+    }
+
+    #[cfg(target_arch = "x86_64")]
     #[test]
     fn the_control_word_of_x87_comes_back_too() {
         let control = || {
@@ -224,11 +258,11 @@ mod tests {
     fn what_a_callback_changes_is_put_right() {
         let found = read();
         let changed = callback(|| {
-            write(DEFAULT | 0x4000);
+            write(DEFAULT | UP);
             read()
         });
         let after = read();
         write(found);
-        assert_eq!((changed, after), (DEFAULT | 0x4000, DEFAULT));
+        assert_eq!((changed, after), (DEFAULT | UP, DEFAULT));
     }
 }

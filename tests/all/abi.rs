@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::generated::header;
-use tools::{compile, library, listing, run, soname, Compiler};
+use tools::{compile, library, listing, run_built, soname, Compiler};
 
 /// Libraries that the library may depend on: those that every glibc system has. Others would have to be
 /// installed with it; libcuda must never be among them.
@@ -194,7 +194,7 @@ fn library_loads_and_closes_in_a_c_program() {
     // ISO C knows no conversion between an object and a function pointer, and
     // old glibc keeps dlopen in libdl.
     compile(Compiler::C, &["-std=c11", "-Wno-pedantic", "-ldl"], &file, &program).unwrap();
-    let output = run(program.to_str().unwrap(), |program| program.arg(library()));
+    let output = run_built(&program, |program| program.arg(library()));
     assert_eq!(output.trim(), "loaded twice");
 }
 
@@ -231,7 +231,7 @@ fn plan_info_has_one_layout_in_c_and_in_rust() {
     let fields: String = ours.iter().map(|(field, _)| print(field)).collect();
     std::fs::write(&file, STRUCT.replace("FIELDS\n", &fields)).unwrap();
     compile(Compiler::C, &["-std=c11"], &file, &program).unwrap();
-    let output = run(program.to_str().unwrap(), |program| program);
+    let output = run_built(&program, |program| program);
     let numbers: Vec<usize> = output.lines().map(|line| line.parse().expect("a number")).collect();
     let expected: Vec<usize> =
         std::iter::once(size_of::<Info>()).chain(ours.iter().map(|(_, at)| *at)).collect();

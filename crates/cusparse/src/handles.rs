@@ -56,7 +56,8 @@ static PREPROCESSED_COUNT: AtomicUsize = AtomicUsize::new(0);
 /// not work in it, and that thread may have held a lock, which is never released in the child.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
-/// Number of threads that are inside of an intercepted call.
+/// Number of threads that are inside of an intercepted call. Its orderings make a thread that has a lock one that is
+/// counted, in whatever order its processor writes: a child of `fork` sees the memory as it is at one moment.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 /// True once memory of a plan was released that work may still use.
@@ -68,14 +69,14 @@ pub struct Inside(());
 impl Inside {
     /// Begins a call, which ends when the guard is dropped.
     pub fn enter() -> Self {
-        INSIDE.fetch_add(1, Ordering::Relaxed);
+        INSIDE.fetch_add(1, Ordering::SeqCst);
         Inside(())
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.fetch_sub(1, Ordering::Relaxed);
+        INSIDE.fetch_sub(1, Ordering::Release);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Vectors of accumulators, of any width: the registers of AVX-512 and AVX2, and plain arrays for other types
-//! and other processors. Code that is generic over [`Vector`] is written once and compiled for each.
+//! and other processors, where the compiler makes vector code of them (on AArch64 of all but complex numbers).
+//! Code that is generic over [`Vector`] is written once and compiled for each.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -100,7 +101,12 @@ pub(super) fn prefetch<X>(at: *const X) {
     unsafe {
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: as above. (The compiler's own function for it is not stable.)
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) at.addr(), options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = at;
 }
 
@@ -145,7 +151,7 @@ pub(super) fn fill_past_caches<Y: bytemuck::Pod>(to: &mut [Y], value: Y) {
 #[repr(C, align(64))]
 struct CacheLine([u128; 4]);
 
-/// A plain array. Products are rounded before they are added.
+/// A plain array. Products are added as [`Accumulator::plus_product`] says.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct Array<T, const N: usize>([T; N]);
@@ -199,7 +205,7 @@ unsafe impl<T: Accumulator, const N: usize> Vector<T> for Array<T, N> {
 
     #[inline(always)]
     unsafe fn plus_product(self, a: Self, b: Self) -> Self {
-        self.with(a.with(b, |a, b| a * b), |a, b| a + b)
+        Array(std::array::from_fn(|lane| self.0[lane].plus_product(a.0[lane], b.0[lane])))
     }
 }
 

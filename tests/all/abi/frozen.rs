@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::tools::{compile, run, Compiler};
+use super::tools::{compile, run_built, Compiler};
 use crate::generated::header;
 
 /// Numbers by key: `enum tarsiaOrder_t TARSIA_ORDER_COL` → `1`, `struct tarsiaPlanInfo_t rows` →
@@ -48,7 +48,7 @@ fn compiled(text: &str) -> Numbers {
     std::fs::write(file("tarsia.h"), text).unwrap();
     std::fs::write(file("numbers.c"), program(&header::parse_text(text))).unwrap();
     compile(Compiler::C, &["-std=c11"], &file("numbers.c"), &file("numbers")).unwrap();
-    parse(&run(file("numbers").to_str().unwrap(), |program| program))
+    parse(&run_built(&file("numbers"), |program| program))
 }
 
 fn parse(text: &str) -> Numbers {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
+use crate::common::command_of;
+
 /// Returns the path of libtarsia.so of the build that this executable belongs to.
 ///
 /// Cargo makes the shared library and the Rust library that is linked into this executable in one run of
@@ -70,10 +72,18 @@ pub fn has(program: &str) -> bool {
 
 /// Runs a program that must succeed, and returns its standard output.
 pub fn run(program: &str, arguments: impl FnOnce(&mut Command) -> &mut Command) -> String {
-    let mut command = Command::new(program);
+    finish(Command::new(program), arguments)
+}
+
+/// Runs a program that a test has compiled, which must succeed, and returns its standard output.
+pub fn run_built(program: &Path, arguments: impl FnOnce(&mut Command) -> &mut Command) -> String {
+    finish(command_of(program), arguments)
+}
+
+fn finish(mut command: Command, arguments: impl FnOnce(&mut Command) -> &mut Command) -> String {
     // The listing must not depend on the language of the user.
     arguments(command.env("LC_ALL", "C"));
-    let output = command.output().unwrap_or_else(|error| panic!("{program}: {error}"));
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {}\n{text}{errors}", output.status);
@@ -176,8 +186,6 @@ impl Programs {
 
     /// Runs a program that must succeed, and returns its standard output.
     pub fn run(&self, name: &str, arguments: impl FnOnce(&mut Command) -> &mut Command) -> String {
-        run(&self.path(name).display().to_string(), |command| {
-            arguments(command.env("LD_LIBRARY_PATH", self.folder.path()))
-        })
+        run_built(&self.path(name), |command| arguments(command.env("LD_LIBRARY_PATH", self.folder.path())))
     }
 }

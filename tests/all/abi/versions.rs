@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::tools::{compile, has, interface_version, library, run, soname, Compiler};
-use crate::common::skip;
+use crate::common::{command_of, skip};
 
 /// Returns the symbols that a shared library exports, as readelf shows them: `name@@version`.
 fn defined(library: &Path) -> Vec<String> {
@@ -72,8 +72,7 @@ fn programs_do_not_start_with_another_interface() {
     );
     let lib = format!("-L{}", library().parent().unwrap().display());
     compile(Compiler::C, &["-std=c11", &lib, "-ltarsia"], &main, &file("main")).unwrap();
-    let start =
-        || Command::new(file("main")).env("LD_LIBRARY_PATH", folder.path()).env("LC_ALL", "C").output();
+    let start = || command_of(file("main")).env("LD_LIBRARY_PATH", folder.path()).env("LC_ALL", "C").output();
 
     std::os::unix::fs::symlink(library(), file(&soname())).unwrap();
     let output = start().unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tarsia::facade::BackendKind;
 
-use super::backend;
+use super::{backend, command_of};
 
 /// Time limit of a test, in seconds.
 const SECONDS: u64 = 120;
@@ -22,9 +22,11 @@ pub fn run(module: &str, test: &str) {
     let output = tempfile::NamedTempFile::new().unwrap();
     let limit = if backend() == BackendKind::Cuda { "unlimited".into() } else { ADDRESS_SPACE.to_string() };
     let writer = || Stdio::from(File::options().append(true).open(output.path()).unwrap());
+    let command = command_of(std::env::current_exe().unwrap());
     let mut child = Command::new("sh")
         .args(["-c", &format!("ulimit -v {limit}; exec \"$0\" \"$@\"")])
-        .arg(std::env::current_exe().unwrap())
+        .arg(command.get_program())
+        .args(command.get_args())
         .args(["--exact", &name, "--ignored", "--nocapture", "--test-threads=1"])
         .stdin(Stdio::null())
         .stdout(writer())

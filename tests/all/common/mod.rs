@@ -10,7 +10,9 @@ pub mod pattern;
 pub mod raw;
 pub mod staged;
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::process::Command;
 
 pub use staged::{backend, backends};
 use tarsia::facade::{Algorithm, BackendKind, OpKind, TABLE};
@@ -22,6 +24,17 @@ pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 /// one that built them.
 pub fn root() -> PathBuf {
     std::env::var_os("TARSIA_TEST_ROOT").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
+}
+
+/// Returns the command that runs a program which was built here, or this executable again: by TARSIA_TEST_RUNNER,
+/// the words of a command, where the tests are of another processor and run by its emulator (`.ci/aarch64`).
+pub fn command_of(program: impl AsRef<OsStr>) -> Command {
+    let runner = std::env::var("TARSIA_TEST_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let Some(first) = words.next() else { return Command::new(program) };
+    let mut command = Command::new(first);
+    command.args(words).arg(program);
+    command
 }
 
 /// Returns whether a backend has an algorithm, or with `None` any algorithm, for an operation.

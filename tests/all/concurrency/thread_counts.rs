@@ -1,8 +1,6 @@
 //! Test that results have the same bits with any number of threads. It runs this executable again with other
 //! numbers of threads, with one test only.
 
-use std::process::Command;
-
 use client::{Plan, Session};
 use matrices::SplitMix64;
 use tarsia::facade::{
@@ -11,6 +9,7 @@ use tarsia::facade::{
 use testkit::Number as _;
 
 use super::{random, LongRows, N};
+use crate::common::command_of;
 use crate::common::dense::Dense;
 use crate::common::number::{bits, Numbers, Value, Wide};
 use crate::common::output::{Output, Target};
@@ -26,7 +25,7 @@ const LINE: &str = "bits of ";
 fn the_number_of_threads_changes_no_bit() {
     let test = format!("{}::print_bits", module_path!().split_once("::").expect("inside a crate").1);
     let answer = |threads: usize| {
-        let output = Command::new(std::env::current_exe().unwrap())
+        let output = command_of(std::env::current_exe().unwrap())
             .args(["--exact", &test, "--ignored", "--nocapture"])
             .env("TARSIA_NUM_THREADS", threads.to_string())
             .output()

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +16,7 @@ use tarsia::capi::handle;
 use tarsia::facade::PlanCache;
 
 use super::*;
-use crate::common::alone;
+use crate::common::{alone, command_of};
 
 const PRODUCTS: [PlannedProduct; 4] = [
     PlannedProduct::Spmv(SpmvAlg::Default),
@@ -321,7 +321,7 @@ fn processes_share_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let name = format!("{}::write_and_read", module_path!().split_once("::").expect("inside a crate").1);
     let child = || {
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        let mut command = command_of(std::env::current_exe().unwrap());
         command.args(["--exact", &name, "--ignored"]).env(FOLDER, folder.path());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };

@@ -238,7 +238,8 @@ impl Info {
 
 /// Converts a C array of characters to a string.
 fn text(chars: &[c_char]) -> String {
-    let bytes: Vec<u8> = chars.iter().take_while(|&&char| char != 0).map(|&char| char as u8).collect();
+    let bytes: Vec<u8> =
+        chars.iter().flat_map(|char| char.to_ne_bytes()).take_while(|&byte| byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

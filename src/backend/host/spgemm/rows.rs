@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::backend::host::operand::{Factor, Ints, Shared};
+use crate::backend::host::vector::prefetch;
 use crate::error::Result;
 use crate::memory::{pieces, pool, Buffer, Context};
 use crate::operation::too_many_products;
@@ -49,15 +50,7 @@ impl Array {
     #[inline(always)]
     fn fetch(self, at: usize) {
         let Array(start, size) = self;
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the instruction is in every x86-64 processor, and prefetching an address that is not mapped
-        // does nothing.
-        unsafe {
-            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-            _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(at.wrapping_mul(size)).cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = (start, size, at);
+        prefetch(start.wrapping_add(at.wrapping_mul(size)));
     }
 }
 
