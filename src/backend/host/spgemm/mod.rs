@@ -291,6 +291,7 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             ranks: ranks.as_mut().map(|ranks| ranks.share()),
             rule: self.rule,
             runs,
+            far: rows::is_far(&left, &right),
         };
         let out = match direct {
             false => {
