@@ -133,7 +133,8 @@ pub fn multiply<K: Key, L, R, T, Y>(
     Y: Storage<T>,
 {
     // Sums by column go to every column, also those that a row does not have.
-    if scratch.sums_by_column() && fingerprint(&task.left, &task.right) != task.counted.fingerprint {
+    let by_column = task.ranks.is_none() && scratch.sums_by_column();
+    if by_column && fingerprint(&task.left, &task.right) != task.counted.fingerprint {
         pattern_changed();
     }
     let factors = Factors { task, left_values, right_values, alpha, out };
