@@ -21,8 +21,18 @@ const HEAD: usize = 4;
 const WIDE: u64 = 1 << 63;
 
 /// Numbers of a column that is not a distance.
-const fn numbers<K: Key>() -> usize {
+pub const fn numbers<K: Key>() -> usize {
     size_of::<K>() / size_of::<u16>()
+}
+
+/// Returns the memory of numbers as that of columns.
+pub fn columns<K: Key>(numbers: &mut [u16]) -> &mut [K] {
+    let whole = numbers.len() / self::numbers::<K>() * self::numbers::<K>();
+    if whole == 0 {
+        // An empty slice need not be aligned.
+        return &mut [];
+    }
+    bytemuck::cast_slice_mut(&mut numbers[..whole])
 }
 
 /// Returns the most numbers that a row of this many columns takes.
@@ -51,6 +61,11 @@ impl Form {
     /// Returns the form of a product of this many multiplications.
     pub fn new(sorted: bool, products: i64) -> Self {
         Form { sorted, distances: products >= FAR }
+    }
+
+    /// Returns whether rows are written as they are, one behind the other.
+    pub fn is_plain(self) -> bool {
+        !self.distances
     }
 
     /// Returns what is added to the distances: those of sorted columns are not negative.

@@ -140,6 +140,8 @@ impl<C: Combo> Operands<C> {
 /// Memory of numeric phases; with value updates it stays in the plan.
 #[derive(Debug)]
 struct Kept<K: Key, C: Combo> {
+    /// Numeric phases that have run with this memory.
+    calls: u32,
     scratch: Option<Scratch<K, C::Acc>>,
     /// Ranks of all products, with value updates; `None` inside if they are not kept.
     ranks: Option<Option<Ranks>>,
@@ -150,7 +152,8 @@ struct Kept<K: Key, C: Combo> {
 }
 
 impl<K: Key, C: Combo> Kept<K, C> {
-    const NONE: Self = Kept { scratch: None, ranks: None, values: None, starts: None, columns: None };
+    const NONE: Self =
+        Kept { calls: 0, scratch: None, ranks: None, values: None, starts: None, columns: None };
 }
 
 /// The executor of algorithm `hash`. K is the type of column indices of the product.
@@ -245,15 +248,15 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         }
         let reserve = |listed: bool, kept: &mut Kept<K, C>| -> Result<()> {
             let needs = if listed { needs } else { needs.to_find(0, true) };
-            let summed = match kept.ranks {
-                Some(Some(_)) => 0,
+            let summed = match runs {
                 _ if numeric::is_wide::<K>() => 0,
                 // All of A and B are read to see that they have not changed, which is no small part then.
                 _ if (self.products as usize) < left.indices.len() + right.indices.len() => 0,
-                _ if runs => places::SUMMED_RUNS,
-                _ => places::SUMMED_COLS,
+                true => places::SUMMED_RUNS,
+                false => places::SUMMED_COLS,
             };
-            let needs = needs.to_sum(if follows { numeric::TRACE } else { 0 }, summed);
+            let ranked = matches!(kept.ranks, Some(Some(_)));
+            let needs = needs.to_sum(if follows { numeric::TRACE } else { 0 }, summed, ranked);
             get_or_try_insert(&mut kept.scratch, || Scratch::new(cx, self.sets(), needs))?;
             if !direct {
                 get_or_try_insert(&mut kept.starts, || target.starts(cx))?;
@@ -276,7 +279,9 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             reserved = reserve(false, kept);
         }
         reserved?;
-        let mut ranks = kept.ranks.as_mut().and_then(Option::as_mut);
+        // Recording them takes as long as they save in a few calls.
+        let late = kept.calls >= ranks::CALLS;
+        let mut ranks = kept.ranks.as_mut().and_then(Option::as_mut).filter(|_| late);
         let scratch = kept.scratch.as_mut().expect("it was reserved");
         let task = Task {
             left,
@@ -291,6 +296,7 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             ranks: ranks.as_mut().map(|ranks| ranks.share()),
             rule: self.rule,
             runs,
+            far: rows::is_far(&left, &right),
         };
         let out = match direct {
             false => {
@@ -348,6 +354,7 @@ impl<K: Key, C: Combo> SpgemmExecutor for HostSpgemm<K, C> {
         let complete = kept.is_some();
         let mut kept = kept.unwrap_or(Kept::NONE);
         let result = self.write(cx, alpha, c, &mut lists, &mut kept);
+        kept.calls = kept.calls.saturating_add(u32::from(result.is_ok()));
         self.lists = lists;
         // After a failure the memory is kept only if an earlier call needed it.
         if self.problem.value_updates && (result.is_ok() || complete) {

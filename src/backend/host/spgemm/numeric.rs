@@ -7,7 +7,7 @@ use super::lists::{Columns, Lists, Packed};
 use super::output::Output;
 use super::places::{pattern_changed, Key, Places, Rule, Sums};
 use super::ranks::SharedRanks;
-use super::rows::{Array, NEW};
+use super::rows::{Ahead, Array, NEW};
 use super::scratch::{Scratch, Set};
 use super::symbolic::{fingerprint, Counted, Finder};
 use crate::backend::host::operand::Factor;
@@ -34,6 +34,8 @@ pub struct Task<'a, K: Key> {
     pub rule: Rule,
     /// True if many rows of the right factor are runs of columns.
     pub runs: bool,
+    /// True if rows of the right factor are prefetched.
+    pub far: bool,
 }
 
 impl<'a, K: Key> Task<'a, K> {
@@ -51,7 +53,7 @@ impl<'a, K: Key> Task<'a, K> {
         mut f: impl FnMut(&mut Set<'_, K, T>, usize, &[K]),
     ) {
         let mut packed = self.lists.map_or(Packed::EMPTY, |lists| lists.item(item));
-        let mut previous = 0;
+        let (mut previous, mut ahead) = (0, self.lists.as_ref().err().map(Finder::ahead));
         for row in rows.clone() {
             let count = self.range(row).len();
             if count > 0 {
@@ -66,8 +68,9 @@ impl<'a, K: Key> Task<'a, K> {
                     Err(_) if row > rows.start && self.counted.steps[row] != NEW && previous == count => {
                         set.row.follow(count, self.counted.steps[row]);
                     }
-                    Err(finder) => {
-                        if finder.find(set, row, finder.most(row), count) != count {
+                    Err(ref finder) => {
+                        let ahead = ahead.as_mut().expect("there are no lists");
+                        if finder.find::<false, _>(set, ahead, row, finder.most(row), count) != count {
                             pattern_changed();
                         }
                     }
@@ -130,7 +133,8 @@ pub fn multiply<K: Key, L, R, T, Y>(
     Y: Storage<T>,
 {
     // Sums by column go to every column, also those that a row does not have.
-    if scratch.sums_by_column() && fingerprint(&task.left, &task.right) != task.counted.fingerprint {
+    let by_column = task.ranks.is_none() && scratch.sums_by_column();
+    if by_column && fingerprint(&task.left, &task.right) != task.counted.fingerprint {
         pattern_changed();
     }
     let factors = Factors { task, left_values, right_values, alpha, out };
@@ -158,16 +162,27 @@ where
     /// Computes the rows of an item.
     fn multiply_rows(&self, set: &mut Set<'_, K, T>, item: usize, rows: Range<usize>) {
         let Task { right, counted, rule, ranks, .. } = self.task;
+        let arrays = [Array::of(self.task.columns), Array::of(self.right_values)];
+        let mut ahead = Ahead::new(&self.task.left, right, if self.task.far { &arrays } else { &[] });
+        let ahead = &mut ahead;
         // SAFETY: each row is in one item, which one thread processes.
         let ranks_of = |row| ranks.map(|ranks| unsafe { ranks.row(row) });
         if ranks.is_some_and(|ranks| ranks.recorded) {
             return self.task.for_each_row(set, item, rows, |set, row, columns| {
                 if let Some(ranks) = ranks_of(row) {
-                    self.add_ranked(row, columns, set.row.sums, ranks);
+                    self.add_ranked(ahead, row, columns, set.row.sums, ranks);
                 }
             });
         }
         let by_column = !is_wide::<K>() && !set.by_column.is_empty() && ranks.is_none();
+        if let (Ok(lists), true) = (self.task.lists, by_column && set.trace.is_empty() && !counted.repeats) {
+            if rule.array(0, right.cols) {
+                return match self.task.runs {
+                    true => self.sum_rows::<true>(set, ahead, lists.item(item), rows),
+                    false => self.sum_rows::<false>(set, ahead, lists.item(item), rows),
+                };
+            }
+        }
         // Products of the row before whose ranks are in the trace, and that row.
         let (mut traced, mut before, end) = (0, usize::MAX, rows.end);
         self.task.for_each_row(set, item, rows, |set, row, columns| {
@@ -175,7 +190,7 @@ where
             let follows = traced > 0 && before.wrapping_add(1) == row && counted.steps[row] != NEW;
             before = row;
             if !is_wide::<K>() && follows {
-                self.add_ranked(row, columns, set.row.sums, &set.trace[..traced]);
+                self.add_ranked(ahead, row, columns, set.row.sums, &set.trace[..traced]);
             } else {
                 traced = match is_wide::<K>() || set.trace.is_empty() {
                     true => 0,
@@ -185,8 +200,8 @@ where
                 if by_column && in_array && traced == 0 {
                     return match (counted.repeats, self.task.runs) {
                         (true, _) => self.sum_groups(row, columns, set.by_column),
-                        (_, true) => self.sum_by_column::<true>(row, columns, set.by_column),
-                        (_, false) => self.sum_by_column::<false>(row, columns, set.by_column),
+                        (_, true) => self.sum_by_column::<true>(ahead, row, columns, set.by_column),
+                        (_, false) => self.sum_by_column::<false>(ahead, row, columns, set.by_column),
                     };
                 }
                 let trace = match kept.as_deref_mut() {
@@ -194,9 +209,9 @@ where
                     _ => &mut set.trace[..traced],
                 };
                 if in_array {
-                    self.find_places(row, columns, &mut set.array, set.row.sums, trace);
+                    self.find_places(ahead, row, columns, &mut set.array, set.row.sums, trace);
                 } else {
-                    self.find_places(row, columns, &mut set.hash, set.row.sums, trace);
+                    self.find_places(ahead, row, columns, &mut set.hash, set.row.sums, trace);
                 }
             }
             if let Some(kept) = kept.filter(|_| traced > 0) {
@@ -208,13 +223,43 @@ where
     /// Calls `f(columns, values, factor)` for each row of the right factor that corresponds to an entry of a
     /// row of the left one.
     #[inline(always)]
-    fn each(&self, row: usize, mut f: impl FnMut(&[K], &[R], T)) {
-        let Task { left, right, columns, .. } = self.task;
-        let arrays = [Array::of(columns), Array::of(self.right_values)];
-        left.meet(row, right, &arrays, |position, entries| {
+    fn each(&self, ahead: &mut Ahead<'_>, row: usize, mut f: impl FnMut(&[K], &[R], T)) {
+        let columns = self.task.columns;
+        ahead.meet(row, |position, entries| {
             let factor = self.left_values[position].widen();
             f(&columns[entries.clone()], &self.right_values[entries], factor);
         });
+    }
+
+    /// Computes the rows of an item with a sum for each column of the product, where these are all that is needed.
+    fn sum_rows<const RUNS: bool>(
+        &self,
+        set: &mut Set<'_, K, T>,
+        ahead: &mut Ahead<'_>,
+        mut packed: Packed<'_>,
+        rows: Range<usize>,
+    ) {
+        let (base, alpha, mut sums) = (self.task.right.base, self.alpha, Sums(&mut *set.by_column));
+        let indices = self.task.columns;
+        // As long as the columns, so that a range is tested once.
+        let values = &self.right_values[..indices.len()];
+        for row in rows {
+            let range = self.task.range(row);
+            let columns = match packed.next::<K>(range.len()) {
+                Columns::Plain(columns) => columns,
+                columns => {
+                    let list = &mut set.row.list[..range.len()];
+                    columns.unpack(list);
+                    list
+                }
+            };
+            ahead.meet(row, |position, entries| {
+                let (factor, indices) = (self.left_values[position].widen(), &indices[entries.clone()]);
+                sums.add::<RUNS, _, _>((indices, base, &values[entries]), factor);
+            });
+            // SAFETY: each row is in one item, which one thread processes.
+            unsafe { self.out.write(range, columns, |col| Y::round(alpha * sums.take(col))) };
+        }
     }
 
     /// Writes a row of C.
@@ -228,9 +273,15 @@ where
     }
 
     /// Computes a row with a sum for each column of the product.
-    fn sum_by_column<const RUNS: bool>(&self, row: usize, columns: &[K], sums: &mut [T]) {
+    fn sum_by_column<const RUNS: bool>(
+        &self,
+        ahead: &mut Ahead<'_>,
+        row: usize,
+        columns: &[K],
+        sums: &mut [T],
+    ) {
         let (base, mut sums) = (self.task.right.base, Sums(sums));
-        self.each(row, |indices, values, factor| {
+        self.each(ahead, row, |indices, values, factor| {
             sums.add::<RUNS, _, _>((indices, base, values), factor);
         });
         self.write(row, columns, columns.iter().map(|&col| sums.take(col)));
@@ -265,6 +316,7 @@ where
     /// that is empty.
     fn find_places<P: Places<K>>(
         &self,
+        ahead: &mut Ahead<'_>,
         row: usize,
         columns: &[K],
         places: &mut P,
@@ -277,7 +329,7 @@ where
         places.each(columns, 0, |_, _, _, _| ());
         sums.fill(T::ZERO);
         if trace.is_empty() {
-            self.each(row, |indices, values, factor| {
+            self.each(ahead, row, |indices, values, factor| {
                 let values = &values[..indices.len()];
                 places.each(indices, base, |i, _, place, new| {
                     if new {
@@ -288,7 +340,7 @@ where
             });
         } else {
             let mut rest = &mut *trace;
-            self.each(row, |indices, values, factor| {
+            self.each(ahead, row, |indices, values, factor| {
                 let (trace, later) = std::mem::take(&mut rest).split_at_mut(indices.len());
                 let values = &values[..indices.len()];
                 places.each(indices, base, |i, _, place, new| {
@@ -305,10 +357,17 @@ where
     }
 
     /// Computes a row whose columns and ranks of products are known.
-    fn add_ranked(&self, row: usize, columns: &[K], sums: &mut [T], mut ranks: &[u16]) {
+    fn add_ranked(
+        &self,
+        ahead: &mut Ahead<'_>,
+        row: usize,
+        columns: &[K],
+        sums: &mut [T],
+        mut ranks: &[u16],
+    ) {
         let sums = &mut sums[..columns.len()];
         sums.fill(T::ZERO);
-        self.each(row, |_, values, factor| {
+        self.each(ahead, row, |_, values, factor| {
             let (part, later) = ranks.split_at(values.len());
             for (value, &rank) in values.iter().zip(part) {
                 sums[usize::from(rank)] += factor * value.widen();

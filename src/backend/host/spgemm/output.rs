@@ -143,6 +143,45 @@ impl<K: Key, Y: Element> Output<K, Y> {
     }
 }
 
+impl<K: Key, Y: Element> Output<K, Y> {
+    /// Writes the columns of a row, and their values, which `value` gives.
+    ///
+    /// # Safety
+    /// The conditions of [`Self::row`].
+    #[inline(always)]
+    pub unsafe fn write(&self, range: Range<usize>, columns: &[K], mut value: impl FnMut(K) -> Y) {
+        #[inline(always)]
+        fn write<K: Key, J: Index, Y>(
+            (indices, base): (&mut [J], i64),
+            values: &mut [Y],
+            columns: &[K],
+            mut value: impl FnMut(K) -> Y,
+        ) {
+            // In one loop, since most rows are short.
+            for ((index, to), &col) in indices.iter_mut().zip(values).zip(columns) {
+                *index = J::from_i64(col.to_i64() + base);
+                *to = value(col);
+            }
+        }
+        // SAFETY: the caller's promise, for all arrays.
+        unsafe {
+            match self.user {
+                Some((UserIndices::I32(indices), base)) => {
+                    write((indices.part(range.clone()), base), self.values.part(range), columns, value);
+                }
+                Some((UserIndices::I64(indices), base)) => {
+                    write((indices.part(range.clone()), base), self.values.part(range), columns, value);
+                }
+                None => {
+                    for (to, &col) in self.row(range, columns).iter_mut().zip(columns) {
+                        *to = value(col);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Number of rows of one parallel task; fewer are not worth the hand-over to another thread.
 const GRAIN: usize = 1 << 14;
 

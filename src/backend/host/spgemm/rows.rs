@@ -1,7 +1,6 @@
 //! The two factors with accesses for Gustavson's algorithm, the multiplications that each row needs, and the
 //! division of rows into items of work.
 
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,7 +9,7 @@ use crate::backend::host::vector::prefetch;
 use crate::error::Result;
 use crate::memory::{pieces, pool, Buffer, Context};
 use crate::operation::too_many_products;
-use crate::types::Index;
+use crate::types::{Index, IndexType};
 
 /// Distance in entries of the left factor between the entry that is multiplied and the one whose row of the
 /// right factor is prefetched into the cache. Rows of the right factor are accessed in no order, and one row
@@ -24,11 +23,15 @@ const FAR: usize = 1 << 20;
 const NEAR: usize = 1 << 16;
 /// Entries a row below which rows are short.
 const SHORT: usize = 4;
+/// Largest distance of rows that are neighbours: those of a stencil are next to those that the row before meets.
+const CLOSE: usize = 16;
 
-/// Number of entries of the left factor whose rows of the right factor are looked up together, by code that
-/// is compiled for the types of indices alone: looking up one by one, each with a branch on these types, took
-/// half of the time of products whose rows have 5 to 30 entries.
-const GROUP: usize = 16;
+/// Number of entries of the left factor whose rows of the right factor are looked up together, also those of the
+/// next rows, by code that is compiled for the types of indices alone: looking up one by one, each with a branch
+/// on these types, took half of the time of products whose rows have 5 to 30 entries.
+const GROUP: usize = 64;
+/// The same where rows of the right factor are prefetched.
+const GROUP_FAR: usize = 16;
 
 /// Numbers of which one task computes the fingerprint.
 const FINGERPRINT: usize = 1 << 16;
@@ -88,21 +91,6 @@ impl Factor<'_> {
         }
     }
 
-    /// Calls `f(position, entries)` for each entry of a row, with the positions of the entries of `right`
-    /// that it multiplies. Elements of `arrays` at the positions of later entries are prefetched.
-    #[inline(always)]
-    pub fn meet(&self, row: usize, right: &Factor, arrays: &[Array], mut f: impl FnMut(usize, Range<usize>)) {
-        let (mut found, positions) = ([const { MaybeUninit::uninit() }; GROUP], self.range(row));
-        let mut start = positions.start;
-        while start < positions.end {
-            let found = self.look_up(start, right, arrays, &mut found[..(positions.end - start).min(GROUP)]);
-            for (position, &[first, end]) in (start..).zip(found) {
-                f(position, first..end);
-            }
-            start += found.len();
-        }
-    }
-
     /// Calls `f(position, entries, count)` for each group of up to `most` entries of a row, with the positions of
     /// the entries of `right` that its first one multiplies. The entries of a group multiply `count` rows of
     /// `right`, one after the other, that have the same columns; `steps` are those of `right`.
@@ -145,7 +133,11 @@ impl Factor<'_> {
                 for group in groups {
                     for ((sum, turned), number) in sums.iter_mut().zip(&mut turned).zip(group) {
                         let number = number.to_i64();
-                        let number = number as u32 ^ (number >> 32) as u32;
+                        let number = match J::TYPE {
+                            // Vector code would otherwise widen them, which takes most of the time.
+                            IndexType::I32 => number as u32,
+                            _ => number as u32 ^ (number >> 32) as u32,
+                        };
                         *sum = sum.wrapping_add(number);
                         *turned = turned.rotate_left(7).wrapping_add(number);
                     }
@@ -165,39 +157,93 @@ impl Factor<'_> {
         };
         of(self.offsets).wrapping_mul(3).wrapping_add(of(self.indices))
     }
+}
 
-    /// Returns whether this right factor's rows are prefetched: where it is larger than second-level caches and
-    /// its rows are short, or than third-level caches may be. Elsewhere prefetches cost more than they gain.
+/// Returns whether rows of the right factor are prefetched: where it is larger than second-level caches and its
+/// rows are short, or than third-level caches may be, unless most of a sample of rows of `left` meet neighbours of
+/// the rows that the row before met. Elsewhere prefetches cost more than they gain.
+pub fn is_far(left: &Factor, right: &Factor) -> bool {
+    let entries = right.indices.len();
+    if entries < FAR && (entries < NEAR || entries >= SHORT * right.rows) {
+        return false;
+    }
+    let (mut all, mut near) = (0, 0);
+    for row in sample(left.rows).filter(|&row| row > 0) {
+        let (before, this) = (left.range(row - 1), left.range(row));
+        all += this.len();
+        let close = |&(before, this): &(usize, usize)| left.col(before).abs_diff(left.col(this)) <= CLOSE;
+        near += before.zip(this).filter(close).count();
+    }
+    2 * near <= all
+}
+
+/// Rows of the right factor that entries of a row of the left one and of the next rows multiply, looked up together.
+pub struct Ahead<'a> {
+    left: &'a Factor<'a>,
+    right: &'a Factor<'a>,
+    /// Arrays of the right factor whose elements are prefetched, the first `fetched` of these.
+    arrays: [Array; 2],
+    fetched: usize,
+    /// First positions and ends of the rows that entries from `first` to `end` multiply.
+    found: [[usize; 2]; GROUP],
+    first: usize,
+    end: usize,
+}
+
+impl<'a> Ahead<'a> {
+    /// Creates it for left · right. Elements of `arrays`, up to two, at the positions of later entries are
+    /// prefetched.
     #[inline(always)]
-    fn is_far(&self) -> bool {
-        let entries = self.indices.len();
-        entries >= FAR || entries >= NEAR && entries < SHORT * self.rows
+    pub fn new(left: &'a Factor<'a>, right: &'a Factor<'a>, arrays: &[Array]) -> Self {
+        let mut all = [Array::of::<u8>(&[]); 2];
+        all[..arrays.len()].copy_from_slice(arrays);
+        Ahead { left, right, arrays: all, fetched: arrays.len(), found: [[0; 2]; GROUP], first: 0, end: 0 }
     }
 
-    /// Returns the first position and the end of the rows of `right` that entries from the one at `start` on
-    /// multiply, written to
-    /// `found`.
-    fn look_up<'f>(
-        &self,
-        start: usize,
-        right: &Factor,
-        arrays: &[Array],
-        found: &'f mut [MaybeUninit<[usize; 2]>],
-    ) -> &'f [[usize; 2]] {
+    /// Calls `f(position, entries)` for each entry of a row of the left factor, with the positions of the entries of
+    /// the right one that it multiplies. It is fastest if rows come in order.
+    #[inline(always)]
+    pub fn meet(&mut self, row: usize, mut f: impl FnMut(usize, Range<usize>)) {
+        let mut positions = self.left.range(row);
+        while !positions.is_empty() {
+            if positions.start < self.first || positions.end > self.end {
+                self.look_up(positions.start);
+            }
+            let end = positions.end.min(self.end);
+            let found = &self.found[positions.start - self.first..end - self.first];
+            for (position, &[first, end]) in (positions.start..).zip(found) {
+                f(position, first..end);
+            }
+            positions.start = end;
+        }
+    }
+
+    /// Calls `f` with the indices of each row of the right factor that corresponds to an entry of a row of the left
+    /// one, in the order of the entries; `indices` are those of the right factor.
+    #[inline(always)]
+    pub fn walk<J: Index>(&mut self, row: usize, indices: &[J], mut f: impl FnMut(&[J])) {
+        self.meet(row, |_, entries| f(&indices[entries]));
+    }
+
+    /// Looks up the rows that entries from the one at `start` on multiply.
+    #[inline(never)]
+    fn look_up(&mut self, start: usize) {
         fn look_up<J: Index, I: Index>(
             (cols, base): (&[J], i64),
             (offsets, right_base): (&[I], i64),
-            (start, far): (usize, bool),
+            start: usize,
             arrays: &[Array],
-            found: &mut [MaybeUninit<[usize; 2]>],
+            found: &mut [[usize; 2]],
         ) {
             let row = |position: usize| (cols[position].to_i64() - base) as usize;
             let offset = |row: usize| (offsets[row].to_i64() - right_base) as usize;
-            if !far {
-                let cols = &cols[start..start + found.len()];
+            if arrays.is_empty() {
+                let (cols, rows) = (&cols[start..start + found.len()], offsets.len().saturating_sub(1));
                 for (found, col) in found.iter_mut().zip(cols) {
                     let row = (col.to_i64() - base) as usize;
-                    found.write([offset(row), offset(row + 1)]);
+                    // The compiler needs no other test then.
+                    assert!(row < rows);
+                    *found = [offset(row), offset(row + 1)];
                 }
                 return;
             }
@@ -209,26 +255,21 @@ impl Factor<'_> {
                     arrays.iter().for_each(|array| array.fetch(start));
                 }
                 let row = row(position);
-                found.write([offset(row), offset(row + 1)]);
+                *found = [offset(row), offset(row + 1)];
             }
         }
-        let (base, right_base, at) = (self.base, right.base, (start, right.is_far()));
-        match (self.indices, right.offsets) {
-            (Ints::I32(cols), Ints::I32(to)) => look_up((cols, base), (to, right_base), at, arrays, found),
-            (Ints::I32(cols), Ints::I64(to)) => look_up((cols, base), (to, right_base), at, arrays, found),
-            (Ints::I64(cols), Ints::I32(to)) => look_up((cols, base), (to, right_base), at, arrays, found),
-            (Ints::I64(cols), Ints::I64(to)) => look_up((cols, base), (to, right_base), at, arrays, found),
+        let most = if self.fetched == 0 { GROUP } else { GROUP_FAR };
+        let count = most.min(self.left.indices.len() - start);
+        (self.first, self.end) = (start, start + count);
+        let (base, right_base) = (self.left.base, self.right.base);
+        let (arrays, found) = (&self.arrays[..self.fetched], &mut self.found[..count]);
+        match (self.left.indices, self.right.offsets) {
+            (Ints::I32(cols), Ints::I32(to)) => look_up((cols, base), (to, right_base), start, arrays, found),
+            (Ints::I32(cols), Ints::I64(to)) => look_up((cols, base), (to, right_base), start, arrays, found),
+            (Ints::I64(cols), Ints::I32(to)) => look_up((cols, base), (to, right_base), start, arrays, found),
+            (Ints::I64(cols), Ints::I64(to)) => look_up((cols, base), (to, right_base), start, arrays, found),
         }
-        // SAFETY: all of them have been written.
-        unsafe { std::slice::from_raw_parts(found.as_ptr().cast(), found.len()) }
     }
-}
-
-/// Calls `f` with the indices of each row of `right` that corresponds to an entry of a row of `left`, in the
-/// order of the entries; `indices` are those of `right`.
-#[inline(always)]
-pub fn walk<J: Index>(left: &Factor, row: usize, right: &Factor, indices: &[J], mut f: impl FnMut(&[J])) {
-    left.meet(row, right, &[Array::of(indices)], |_, entries| f(&indices[entries]));
 }
 
 /// Rows of one parallel task that counts multiplications or compares rows.
@@ -239,18 +280,44 @@ pub fn count_products(cx: &Context, left: &Factor, right: &Factor) -> Result<(Bu
     let mut products = Buffer::<i64>::zeroed(&cx.allocator, left.rows)?;
     let too_many = AtomicBool::new(false);
     pieces::for_each(pieces::chunks(&mut products, ROWS), |chunk, counts| {
-        for (i, count) in counts.iter_mut().enumerate() {
-            let met = left.range(chunk * ROWS + i).map(|position| right.range(left.col(position)).len());
-            *count = checked_sum(met).unwrap_or_else(|| {
-                too_many.store(true, Ordering::Relaxed);
-                0
-            });
+        let first = chunk * ROWS;
+        let fits = match (left.indices, right.offsets) {
+            (Ints::I32(cols), Ints::I32(offsets)) => count_met(left, cols, offsets, first, counts),
+            (Ints::I32(cols), Ints::I64(offsets)) => count_met(left, cols, offsets, first, counts),
+            (Ints::I64(cols), Ints::I32(offsets)) => count_met(left, cols, offsets, first, counts),
+            (Ints::I64(cols), Ints::I64(offsets)) => count_met(left, cols, offsets, first, counts),
+        };
+        if !fits {
+            too_many.store(true, Ordering::Relaxed);
         }
     });
     match checked_sum(products.iter().map(|&count| count as usize)) {
         Some(total) if !too_many.into_inner() => Ok((products, total)),
         _ => Err(too_many_products()),
     }
+}
+
+/// Writes the number of multiplications of each row from `first` on; `cols` are the columns of `left`, `offsets` those
+/// of the right factor. Returns false if a number is larger than 2^63 − 1.
+fn count_met<J: Index, I: Index>(
+    left: &Factor,
+    cols: &[J],
+    offsets: &[I],
+    first: usize,
+    counts: &mut [i64],
+) -> bool {
+    let (mut all, rows) = (true, offsets.len().saturating_sub(1));
+    for (row, count) in (first..).zip(counts) {
+        let met = cols[left.range(row)].iter().map(|col| {
+            let met = (col.to_i64() - left.base) as usize;
+            assert!(met < rows);
+            (offsets[met + 1].to_i64() - offsets[met].to_i64()) as usize
+        });
+        let sum = checked_sum(met);
+        all &= sum.is_some();
+        *count = sum.unwrap_or(0);
+    }
+    all
 }
 
 /// Returns the sum; `None` if it is larger than 2^63 − 1.
@@ -272,12 +339,13 @@ pub fn sample(rows: usize) -> impl Iterator<Item = usize> {
 /// Products a row that rows which follow must save for comparing all rows to pay.
 const SAVED: usize = 64;
 
-/// Returns whether it pays to look for rows that follow from the row before: more than a third of a sample
-/// do, or those that do save enough `products`, of which a row has this many.
-pub fn follows(factor: &Factor, products: impl Fn(usize) -> usize) -> bool {
+/// Returns whether it pays to look for rows of left · right that follow from the row before: more than a third
+/// of a sample do, or those that do save enough `products`, of which a row has this many.
+pub fn follows(left: &Factor, right: &Factor, products: impl Fn(usize) -> usize) -> bool {
     let (mut followers, mut saved, mut all) = (0, 0, 0_usize);
-    for row in sample(factor.rows).filter(|&row| row > 0) {
-        if !factor.range(row).is_empty() && factor.step(row) != NEW {
+    let next = |row: usize| row > 0 && right.step(row) == NEXT;
+    for row in sample(left.rows).filter(|&row| row > 0) {
+        if !left.range(row).is_empty() && step_of_product(left, row, next) != NEW {
             followers += 1;
             saved += products(row);
         }
@@ -308,8 +376,14 @@ pub fn find_steps(cx: &Context, factor: &Factor) -> Result<Buffer<u8>> {
 /// row before; `steps` are those of the right factor.
 #[inline]
 pub fn product_step(left: &Factor, row: usize, steps: &[u8]) -> u8 {
+    step_of_product(left, row, |met| steps.get(met) == Some(&NEXT))
+}
+
+/// The same; `next` tells whether the step of a row of the right factor is [`NEXT`].
+#[inline]
+fn step_of_product(left: &Factor, row: usize, next: impl Fn(usize) -> bool) -> u8 {
     match if row == 0 { NEW } else { left.step(row) } {
-        NEXT if !left.range(row).all(|position| steps.get(left.col(position)) == Some(&NEXT)) => NEW,
+        NEXT if !left.range(row).all(|position| next(left.col(position))) => NEW,
         step => step,
     }
 }
@@ -399,6 +473,57 @@ mod tests {
                 assert!((0..left.rows).all(|row| product_step(&left, row, &[]) != NEXT));
             });
         });
+    }
+
+    #[test]
+    fn rows_are_looked_up_in_any_order() {
+        // Row i of the right factor has i entries, and row i of the left one multiplies 3 · i of its rows.
+        let right: Vec<Vec<i32>> = (0..40).map(|row| (0..row).collect()).collect();
+        let left: Vec<Vec<i32>> =
+            (0..60).map(|row| (0..3 * row).map(|at| (row + 7 * at) % 40).collect()).collect();
+        let slices = |rows: &'static [Vec<i32>]| -> Vec<&[i32]> { rows.iter().map(Vec::as_slice).collect() };
+        let (left, right): (&'static [_], &'static [_]) = (left.leak(), right.leak());
+        with_rows_of(&slices(right), |right_factor| {
+            with_rows_of(&slices(left), |left_factor| {
+                let arrays = [Array::of::<i32>(&[])];
+                for arrays in [&[][..], &arrays] {
+                    let mut ahead = Ahead::new(&left_factor, &right_factor, arrays);
+                    for row in (0..60).chain([3, 50, 2, 58, 59, 0]) {
+                        let mut found = Vec::new();
+                        ahead.meet(row, |position, entries| {
+                            assert_eq!(position, left_factor.start(row) + found.len());
+                            assert_eq!(entries.start, right_factor.start(entries.len()));
+                            found.push(entries.len() as i32);
+                        });
+                        assert_eq!(found, left[row]);
+                    }
+                }
+            });
+        });
+    }
+
+    #[test]
+    fn neighbours_are_not_prefetched() {
+        let n = 1 << 16;
+        let (offsets, ones): (Vec<i32>, Vec<i32>) = ((0..=n).collect(), vec![0; n as usize]);
+        let right = Factor {
+            rows: n as usize,
+            cols: 1,
+            base: 0,
+            offsets: offsets[..].into(),
+            indices: ones[..].into(),
+        };
+        let is_far = |indices: &[i32], right: &Factor| {
+            let left = Factor { cols: n as usize, indices: indices.into(), ..*right };
+            super::is_far(&left, right)
+        };
+        let near: Vec<i32> = (0..n).collect();
+        let far: Vec<i32> = (0..n).map(|row| (i64::from(row) * 7919 % i64::from(n)) as i32).collect();
+        assert!(is_far(&far, &right));
+        assert!(!is_far(&near, &right));
+        // A small factor is in the cache.
+        let small = Factor { rows: n as usize - 1, indices: ones[1..].into(), ..right };
+        assert!(!super::is_far(&Factor { cols: small.rows, ..small }, &small));
     }
 
     #[test]

@@ -72,10 +72,10 @@ impl Needs {
     }
 
     /// Returns the sizes for sums, with a trace of at most this many products, and by column for up to `summed`
-    /// columns.
-    pub fn to_sum(self, trace: usize, summed: usize) -> Self {
+    /// columns; `ranked` if ranks are recorded later.
+    pub fn to_sum(self, trace: usize, summed: usize, ranked: bool) -> Self {
         let summed = if self.array <= summed { self.array } else { 0 };
-        let either = trace == 0 && !self.finds;
+        let either = trace == 0 && !self.finds && !ranked;
         let (bits, spare, window) = if self.finds { (self.bits, self.spare, self.window) } else { (0, 0, 0) };
         Needs { summed, either, sums: self.row, trace, bits, spare, window, ..self }
     }

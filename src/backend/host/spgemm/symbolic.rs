@@ -1,12 +1,14 @@
 //! The symbolic phase: finds the distinct columns of each row of the product, counts them, and keeps them where
 //! memory permits. It is generic over index types alone.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use super::lists::{self, Form, Lists, Room};
 use super::numeric::is_wide;
-use super::places::{order, pattern_changed, Key, Places, Rule};
-use super::rows::{find_steps, follows, product_step, walk, NEW, SAME};
+use super::places::{list_new, order, pattern_changed, Key, Places, Rule};
+use super::rows::{find_steps, follows, is_far, product_step, Ahead, Array, NEW, SAME};
 use super::scratch::{Needs, Scratch, Set};
 use super::window;
 use crate::backend::host::operand::{Factor, Shared};
@@ -45,6 +47,8 @@ pub struct Finder<'a, K> {
     repeats: Option<&'a [u8]>,
     rule: Rule,
     sorted: bool,
+    /// True if rows of the right factor are prefetched.
+    far: bool,
 }
 
 impl<'a, K: Key> Finder<'a, K> {
@@ -56,7 +60,8 @@ impl<'a, K: Key> Finder<'a, K> {
         repeats: Option<&'a [u8]>,
         (rule, sorted): (Rule, bool),
     ) -> Self {
-        let mut finder = Finder { left, right, indices, repeats, rule, sorted };
+        let far = is_far(left, right);
+        let mut finder = Finder { left, right, indices, repeats, rule, sorted, far };
         let row_of = |row| (finder.most(row), finder.widest(finder.most(row)));
         if is_wide::<K>() || !window::suits(left, right, indices, !sorted, row_of) {
             finder.rule.window = 0;
@@ -76,22 +81,37 @@ impl<'a, K: Key> Finder<'a, K> {
         self.rule.window.min(most.saturating_mul(spread))
     }
 
+    /// Returns the look-up of rows of the right factor.
+    #[inline(always)]
+    pub fn ahead(&self) -> Ahead<'_> {
+        let array = [Array::of(self.indices)];
+        Ahead::new(self.left, self.right, if self.far { &array } else { &[] })
+    }
+
     /// Writes the columns of a row of at most `most` to the thread's list, where there is room for `room` and one
     /// more, and returns their number.
-    pub fn find<T>(&self, set: &mut Set<'_, K, T>, row: usize, most: usize, room: usize) -> usize {
+    #[inline]
+    pub fn find<const BRANCH: bool, T>(
+        &self,
+        set: &mut Set<'_, K, T>,
+        ahead: &mut Ahead<'_>,
+        row: usize,
+        most: usize,
+        room: usize,
+    ) -> usize {
         let list = &mut set.row.list[..room + 1];
-        let (left, right, indices) = (self.left, self.right, self.indices);
+        let (right, indices) = (self.right, self.indices);
         if !is_wide::<K>() && self.rule.window > 0 {
-            let span = window::span(left, row, right, indices, most, self.widest(most));
-            if let Some(count) = span.and_then(|span| set.window.list(left, row, right, indices, span, list))
-            {
+            let span = window::span((self.left, right), ahead, row, indices, most, self.widest(most));
+            let count = span.and_then(|span| set.window.list(ahead, row, (indices, right.base), span, list));
+            if let Some(count) = count {
                 return count;
             }
         }
         let count = if self.rule.array(room, right.cols) {
-            self.walk(&mut set.array, row, room, list)
+            self.walk::<BRANCH, _>(&mut set.array, ahead, row, room, list)
         } else {
-            self.walk(&mut set.hash, row, room, list)
+            self.walk::<false, _>(&mut set.hash, ahead, row, room, list)
         };
         if self.sorted {
             order(&mut list[..count], set.row.bits, set.row.spare);
@@ -99,19 +119,101 @@ impl<'a, K: Key> Finder<'a, K> {
         count
     }
 
-    fn walk<P: Places<K>>(&self, places: &mut P, row: usize, room: usize, list: &mut [K]) -> usize {
+    fn walk<const BRANCH: bool, P: Places<K>>(
+        &self,
+        places: &mut P,
+        ahead: &mut Ahead<'_>,
+        row: usize,
+        room: usize,
+        list: &mut [K],
+    ) -> usize {
         places.begin(room);
         let base = self.right.base;
         match self.repeats {
             Some(steps) => self.left.meet_groups(row, (self.right, steps), usize::MAX, |_, entries, _| {
-                places.list(&self.indices[entries], base, list);
+                places.list::<BRANCH, _>(&self.indices[entries], base, list);
             }),
-            None => walk(self.left, row, self.right, self.indices, |row| places.list(row, base, list)),
+            None => ahead.walk(row, self.indices, |row| places.list::<BRANCH, _>(row, base, list)),
         }
         if places.count() > room {
             pattern_changed();
         }
         places.count()
+    }
+
+    /// Returns whether [`Self::find_rows`] finds all rows.
+    fn is_plain(&self) -> bool {
+        self.rule.window == 0 && self.repeats.is_none() && self.rule.array(0, self.right.cols)
+    }
+
+    /// Does the same for several rows, without what rows may need otherwise: windows, a table, or looking for rows
+    /// of the right factor that repeat. It writes the columns to `to`, row behind row or, with `again`, each row at
+    /// its start, and calls `found(row, columns)`.
+    #[inline(always)]
+    fn find_rows<const BRANCH: bool, T>(
+        &self,
+        set: &mut Set<'_, K, T>,
+        rows: Range<usize>,
+        (to, again): (&mut [K], bool),
+        mut found: impl FnMut(usize, &[K]),
+    ) {
+        let (base, mut at, mut ahead) = (self.right.base, 0, self.ahead());
+        for row in rows {
+            let (slots, mark) = set.array.stamp();
+            let (list, mut count) = (&mut to[at..], 0);
+            ahead.walk(row, self.indices, |row| {
+                count = list_new::<BRANCH, _, _>(slots, mark, (row, base), list, count);
+            });
+            let list = &mut list[..count];
+            if self.sorted {
+                order(list, set.row.bits, set.row.spare);
+            }
+            found(row, list);
+            at += if again { 0 } else { count };
+        }
+    }
+}
+
+/// Finds out which of two codes is faster that give the same results: some items of rows take turns, at first and
+/// from time to time. No property of a matrix tells which, and the first rows of a mesh are not like all others.
+#[derive(Debug)]
+struct Trial {
+    begun: AtomicUsize,
+    /// Least time of each code.
+    least: [AtomicU64; 2],
+}
+
+impl Trial {
+    /// Items that are not measured, since memory is used for the first time there.
+    const WARM: usize = 2;
+    /// Items that take turns.
+    const ITEMS: usize = 8;
+    /// Items after which others take turns.
+    const PERIOD: usize = 256;
+
+    const fn new() -> Self {
+        Trial { begun: AtomicUsize::new(0), least: [const { AtomicU64::new(u64::MAX) }; 2] }
+    }
+
+    /// Calls `work` with the code for an item of this much work.
+    #[inline(always)]
+    fn run<R>(&self, size: usize, work: impl FnOnce(bool) -> R) -> R {
+        let [first, second] = &self.least;
+        let turn = self.begun.fetch_add(1, Ordering::Relaxed) % Self::PERIOD;
+        if turn >= Self::ITEMS {
+            return work(second.load(Ordering::Relaxed) < first.load(Ordering::Relaxed));
+        }
+        if turn == 0 {
+            self.least.iter().for_each(|least| least.store(u64::MAX, Ordering::Relaxed));
+        }
+        let start = Instant::now();
+        let result = work(turn % 2 == 1);
+        // In units of which a product takes some thousands.
+        let time = (start.elapsed().as_nanos() as u64).saturating_mul(1 << 10) / (size as u64).max(1);
+        if turn >= Self::WARM {
+            self.least[turn % 2].fetch_min(time, Ordering::Relaxed);
+        }
+        result
     }
 }
 
@@ -138,7 +240,7 @@ pub fn count_entries<K: Key>(
 ) -> Result<(Counted, Option<Lists>)> {
     let cols = right.cols;
     let most = |row: usize| (products[row] as usize).min(cols);
-    let follow = follows(left, |row| products[row] as usize);
+    let follow = follows(left, right, |row| products[row] as usize);
     let right_steps = if follow { find_steps(cx, right)? } else { Buffer::zeroed(&cx.allocator, 0)? };
     let mut copy = None;
     let indices = right.indices.to_slice(cx, &mut copy)?;
@@ -166,9 +268,41 @@ pub fn count_entries<K: Key>(
 
     let (counts, shared_steps) = (Shared::new(&mut offsets[1..]), Shared::new(&mut steps));
     // Finds the columns of an item, and with `keep` packs them and returns how many numbers they take.
-    let find_item = |set: &mut Set<'_, K, u8>, item: usize, keep: bool| {
-        let (mut at, mut previous) = (0, 0);
+    let find_plain = |set: &mut Set<'_, K, u8>, rows: Range<usize>, keep: bool, branch: bool| {
+        let mut at = 0;
+        // The memory is taken out for the time of the item.
+        let (packed, list) = (std::mem::take(&mut set.packed), std::mem::take(&mut set.row.list));
+        let in_place = keep && form.is_plain();
+        let (columns, rest): (&mut [K], &mut [u16]) = match in_place {
+            true => (lists::columns(&mut packed[..]), &mut []),
+            false => (&mut list[..], &mut packed[..]),
+        };
+        let found = |row: usize, columns: &[K]| {
+            if columns.len() > most(row) {
+                pattern_changed();
+            }
+            at += match (keep, in_place) {
+                (_, true) => lists::numbers::<K>() * columns.len(),
+                (true, false) => form.pack(columns, &mut rest[at..]),
+                (false, false) => 0,
+            };
+            // SAFETY: as below.
+            unsafe { counts.set(row, columns.len() as i64) };
+        };
+        match branch {
+            true => finder.find_rows::<true, _>(set, rows, (columns, !in_place), found),
+            false => finder.find_rows::<false, _>(set, rows, (columns, !in_place), found),
+        }
+        (set.packed, set.row.list) = (packed, list);
+        at
+    };
+    let plain = !follow && finder.is_plain();
+    let find_item = |set: &mut Set<'_, K, u8>, item: usize, keep: bool, branch: bool| {
         let rows = rows_of(item);
+        if plain {
+            return find_plain(set, rows, keep, branch);
+        }
+        let (mut at, mut previous, mut ahead) = (0, 0, finder.ahead());
         let first = rows.start;
         for row in rows {
             let most = most(row);
@@ -179,7 +313,8 @@ pub fn count_entries<K: Key>(
                     set.row.follow(previous, step);
                     previous
                 }
-                _ => finder.find(set, row, most, most),
+                _ if branch => finder.find::<true, _>(set, &mut ahead, row, most, most),
+                _ => finder.find::<false, _>(set, &mut ahead, row, most, most),
             };
             previous = count;
             if keep {
@@ -196,7 +331,7 @@ pub fn count_entries<K: Key>(
     };
     // Rounds, each with room for columns that the calling thread has allocated. The items before `begun` are
     // done but for those in `again`, whose columns had no room.
-    let (mut begun, mut again, mut listed) = (0, Vec::new(), 0);
+    let (mut begun, mut again, mut listed, trial) = (0, Vec::new(), 0, Trial::new());
     let all = bounds.iter().sum::<i64>();
     while begun < count || !again.is_empty() {
         let of_again = again.iter().map(|&item: &usize| bounds[item]);
@@ -225,7 +360,8 @@ pub fn count_entries<K: Key>(
             false => item_at(next.fetch_add(1, Ordering::Relaxed)),
         };
         scratch.for_each(take, |set, item| {
-            let found = find_item(set, item, room.is_some());
+            let size = products[rows_of(item)].iter().sum::<i64>() as usize;
+            let found = trial.run(size, |branch| find_item(set, item, room.is_some(), branch));
             let Some(Room { count, .. }) = room else { return };
             let at = used.fetch_add(found, Ordering::Relaxed);
             if found > 0 && at + found <= count {
@@ -256,4 +392,28 @@ pub fn count_entries<K: Key>(
     }
     let fingerprint = fingerprint(left, right);
     Ok((Counted { offsets, steps, right_steps, repeats, fingerprint }, lists))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_chooses_the_code_that_takes_less_time() {
+        let trial = Trial::new();
+        let pause = || std::thread::sleep(std::time::Duration::from_millis(2));
+        // Later items may be of another kind.
+        for slow in [false, true, false] {
+            for _ in 0..Trial::ITEMS {
+                trial.run(1, |branch| {
+                    if branch == slow {
+                        pause()
+                    }
+                });
+            }
+            for _ in Trial::ITEMS..Trial::PERIOD {
+                assert_eq!(trial.run(1, |branch| branch), !slow);
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::places::Key;
-use super::rows::{sample, walk};
+use super::rows::{sample, Ahead};
 use crate::backend::host::operand::Factor;
 use crate::types::Index;
 
@@ -52,9 +52,9 @@ pub fn width(cols: usize, window: usize) -> usize {
 /// row of at most `most` entries.
 #[inline(always)]
 pub fn span<J: Index>(
-    left: &Factor,
+    (left, right): (&Factor, &Factor),
+    ahead: &mut Ahead<'_>,
     row: usize,
-    right: &Factor,
     indices: &[J],
     most: usize,
     widest: usize,
@@ -80,7 +80,7 @@ pub fn span<J: Index>(
         return None;
     }
     let mut fits = true;
-    walk(left, row, right, indices, |row| fits = widen(row));
+    ahead.walk(row, indices, |row| fits = widen(row));
     // Rows that are not sorted may end before they begin.
     (fits && first <= last).then_some(first..last + 1)
 }
@@ -97,12 +97,13 @@ pub fn suits<J: Index>(
     row_of: impl Fn(usize) -> (usize, usize),
 ) -> bool {
     let (mut all, mut inside) = (0, 0);
+    let mut ahead = Ahead::new(left, right, &[]);
     for row in sample(left.rows) {
         let (most, widest) = row_of(row);
         let mut met = left.range(row).map(|position| &indices[right.range(left.col(position))]);
         all += most;
         if (!runs || met.nth(left.range(row).len() / 2).is_some_and(is_run))
-            && span(left, row, right, indices, most, widest).is_some()
+            && span((left, right), &mut ahead, row, indices, most, widest).is_some()
         {
             inside += most;
         }
@@ -145,17 +146,16 @@ impl Window<'_> {
     #[inline(always)]
     pub fn list<K: Key>(
         &mut self,
-        left: &Factor,
+        ahead: &mut Ahead<'_>,
         row: usize,
-        right: &Factor,
-        indices: &[K],
+        (indices, base): (&[K], i64),
         span: Range<i64>,
         list: &mut [K],
     ) -> Option<usize> {
         let width = (span.end - span.start) as usize;
         let seen = &mut self.seen[..width];
         let mut inside = true;
-        walk(left, row, right, indices, |row| {
+        ahead.walk(row, indices, |row| {
             if is_run(row) {
                 let at = (row[0].to_i64() - span.start) as usize;
                 match seen.get_mut(at..at.wrapping_add(row.len())) {
@@ -175,7 +175,7 @@ impl Window<'_> {
             seen.fill(0);
             return None;
         }
-        Some(self.take((span.start - right.base, width), list))
+        Some(self.take((span.start - base, width), list))
     }
 
     /// Moves the flagged columns of the first `width` to `list`, in order; `first` is the first one. Returns
@@ -253,7 +253,9 @@ mod tests {
         };
         for (cols, found) in [(&[0, 1][..], Some(22)), (&[1, 2], None), (&[0, 1], Some(22))] {
             let right = right(&indices);
-            let count = window.list(&left(cols), 0, &right, &indices, 1000..1100, &mut list);
+            let left = left(cols);
+            let mut ahead = Ahead::new(&left, &right, &[]);
+            let count = window.list(&mut ahead, 0, (&indices, 1), 1000..1100, &mut list);
             assert_eq!(count, found);
             if count.is_some() {
                 let expected: Vec<i32> = [999].into_iter().chain(1009..1029).chain([1098]).collect();
@@ -265,7 +267,9 @@ mod tests {
         for first in [990, 1090] {
             indices[..20].iter_mut().zip(first..).for_each(|(index, at)| *index = at);
             let right = right(&indices);
-            assert_eq!(window.list(&left(&[0, 1]), 0, &right, &indices, 1000..1100, &mut list), None);
+            let left = left(&[0, 1]);
+            let mut ahead = Ahead::new(&left, &right, &[]);
+            assert_eq!(window.list(&mut ahead, 0, (&indices, 1), 1000..1100, &mut list), None);
             assert!(window.seen.iter().all(|&flag| flag == 0));
         }
     }

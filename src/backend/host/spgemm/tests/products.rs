@@ -350,7 +350,10 @@ fn recorded_ranks_give_the_bits_of_a_new_plan() {
                 // The pattern is known before there are ranks.
                 run_csr(&mut plan, &cx, 0.0, (n, n));
                 let expected = bits(&run_csr(&mut of(&a, false), &cx, 1.5, (n, n)));
-                for _ in 0..2 {
+                for call in 0..ranks::CALLS + 1 {
+                    let ranks = plan.kept.as_ref().and_then(|kept| kept.ranks.as_ref()).unwrap().as_ref();
+                    let recorded = ranks.is_some_and(|ranks| ranks.recorded);
+                    assert_eq!(recorded, ranks.is_some() && call == ranks::CALLS, "{name}, call {call}");
                     assert!(bits(&run_csr(&mut plan, &cx, 1.5, (n, n))) == expected, "{name}, {rule:?}");
                 }
                 let ranks = plan.kept.as_ref().and_then(|kept| kept.ranks.as_ref()).unwrap().as_ref();
