@@ -132,9 +132,11 @@ pub fn multiply<K: Key, L, R, T, Y>(
     T: Accumulator,
     Y: Storage<T>,
 {
-    // Sums by column go to every column, also those that a row does not have.
+    // Sums by column go to every column, also those that a row does not have, and ranks are not looked at again
+    // once they are recorded.
     let by_column = task.ranks.is_none() && scratch.sums_by_column();
-    if by_column && fingerprint(&task.left, &task.right) != task.counted.fingerprint {
+    let records = task.ranks.is_some_and(|ranks| !ranks.recorded);
+    if (by_column || records) && fingerprint(&task.left, &task.right) != task.counted.fingerprint {
         pattern_changed();
     }
     let factors = Factors { task, left_values, right_values, alpha, out };

@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::places::pattern_changed;
 use crate::backend::host::operand::{Factor, Ints, Shared};
 use crate::backend::host::vector::prefetch;
 use crate::error::Result;
@@ -258,6 +259,9 @@ impl<'a> Ahead<'a> {
                 *found = [offset(row), offset(row + 1)];
             }
         }
+        if start >= self.left.indices.len() {
+            pattern_changed();
+        }
         let most = if self.fetched == 0 { GROUP } else { GROUP_FAR };
         let count = most.min(self.left.indices.len() - start);
         (self.first, self.end) = (start, start + count);
@@ -343,7 +347,9 @@ const SAVED: usize = 64;
 /// of a sample do, or those that do save enough `products`, of which a row has this many.
 pub fn follows(left: &Factor, right: &Factor, products: impl Fn(usize) -> usize) -> bool {
     let (mut followers, mut saved, mut all) = (0, 0, 0_usize);
-    let next = |row: usize| row > 0 && right.step(row) == NEXT;
+    // Steps of the right factor are only looked for where it has this many entries ([`find_steps`]).
+    let has_steps = right.indices.len() / 2 >= right.rows;
+    let next = |row: usize| has_steps && row > 0 && right.step(row) == NEXT;
     for row in sample(left.rows).filter(|&row| row > 0) {
         if !left.range(row).is_empty() && step_of_product(left, row, next) != NEW {
             followers += 1;

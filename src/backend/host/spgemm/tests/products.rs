@@ -324,6 +324,47 @@ fn a_column_that_a_row_does_not_have_is_noticed() {
     run_csr(&mut executor, &cx, 1.5, (24, 50));
 }
 
+/// A row that ends behind the last entry, of an array that was changed after the plan was made.
+#[test]
+#[should_panic(expected = "pattern of A or B changed")]
+fn a_row_that_ends_behind_the_last_entry_is_noticed() {
+    let (n, op) = (100_000_usize, Operation::NonTranspose);
+    let entries: Vec<_> = (0..n).map(|i| (i as i64, (7919 * i % n) as i64, 1.0)).collect();
+    let b = Stored::csr((n as i64, n as i64), &entries);
+    let mut a = Stored::csr((n as i64, n as i64), &entries);
+    let Array::I32(offsets) = &mut a.offsets else { unreachable!("csr() has 32 bits") };
+    let last = &raw mut offsets[n];
+    let cx = unlimited();
+    let mut executor = executor::<i32, F64>(&cx, &problem::<F64>(op, op, &a, &b)).unwrap();
+    // SAFETY: nothing reads the offset now.
+    unsafe { *last += 1 };
+    run_csr(&mut executor, &cx, 1.0, (n as i64, n as i64));
+}
+
+/// A row that is shorter when ranks are recorded than when they were counted.
+#[test]
+#[should_panic(expected = "pattern of A or B changed")]
+fn a_pattern_that_changes_before_ranks_are_recorded_is_noticed() {
+    let (n, op) = (100_i64, Operation::NonTranspose);
+    let mut rng = Random::new(31);
+    let entries: Vec<_> = (0..n).flat_map(|row| (0..5).map(move |k| (row, (row * 7 + k * 13) % n))).collect();
+    let entries: Vec<_> = entries.into_iter().map(|(row, col)| (row, col, rng.real())).collect();
+    let mut a = Stored::csr((n, n), &entries);
+    let Array::I32(offsets) = &mut a.offsets else { unreachable!("csr() has 32 bits") };
+    let last = &raw mut offsets[n as usize];
+    let cx = unlimited();
+    let problem = SpgemmProblem { value_updates: true, ..problem::<F64>(op, op, &a, &a) };
+    let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();
+    for _ in 0..ranks::CALLS {
+        run_csr(&mut executor, &cx, 1.0, (n, n));
+    }
+    let ranks = executor.kept.as_ref().and_then(|kept| kept.ranks.as_ref()).unwrap().as_ref();
+    assert!(ranks.is_some_and(|ranks| !ranks.recorded), "no ranks are to be recorded");
+    // SAFETY: nothing reads the offset now.
+    unsafe { *last -= 3 };
+    run_csr(&mut executor, &cx, 1.0, (n, n));
+}
+
 /// Grids, bands in windows, and random rows, with tables and arrays: once ranks are recorded, new values give
 /// the bits of a new plan. Ranks are kept only where they take no more memory than the matrices.
 #[test]
