@@ -144,8 +144,8 @@ static PetscErrorCode PrepareProduct(Product *product, MatProductType type, cons
     const tarsiaOperation_t op =
         type == MATPRODUCT_AtB ? TARSIA_OPERATION_TRANSPOSE : TARSIA_OPERATION_NON_TRANSPOSE;
 
-    /* The order of columns in A P changes no bit of P^T A P, whose sums go over rows of A P. Without
-     * it the host saves some time; devices were not measured. */
+    /* The order of columns in A P changes no bit of P^T A P, whose sums go over rows of A P.
+     * Without it the host saves some time; devices were not measured. */
     const PetscBool sorted = (PetscBool)(type != MATPRODUCT_PtAP || A->device);
 
     PetscFunctionBegin;
