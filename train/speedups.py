@@ -4,9 +4,8 @@
 python3 train/speedups.py         reads the tables of runs in turns in benches/results, writes h100-speedups.png there
                                   (needs matplotlib beside requirements.txt)
 
-Each dot is a matrix: the geometric mean, over the rounds, of the rival's time over the library's, caches cleared. The
-tables have the 28 real matrices first, and then those of the gallery, whose names end in ~ where they stand for a
-matrix of that name, or which the list below has.
+Each dot is a matrix: the geometric mean, over the rounds, of the rival's time over the library's, caches cleared. In the
+table of SpMM matrices of the gallery are those whose names end in ~, and those of GENERATED.
 """
 
 import math

@@ -97,21 +97,12 @@ static PetscErrorCode CallWithNamesOfPETSc(Mat C, PetscErrorCode (*function)(Mat
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The numeric phase under the names by which PETSc calls it in products of three matrices of
- * several types: with the factors A and B, one of which it computes itself. */
 static PetscErrorCode NumericOfFactors(Mat A, Mat B, Mat C) {
-    Mat_Product *product = C->product;
-    Mat factors[2] = {product->A, product->B};
-    PetscErrorCode (*base)(Mat), error;
+    PetscErrorCode (*base)(Mat);
 
     PetscFunctionBegin;
     PetscCall(PetscObjectQueryFunction((PetscObject)C, BASE_NUMERIC, &base));
-    product->A = A;
-    product->B = B;
-    error = (*base)(C);
-    product->A = factors[0];
-    product->B = factors[1];
-    PetscCall(error);
+    PetscCall(TarsiaNumericOfFactors(A, B, C, base));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -131,6 +131,8 @@ PETSC_INTERN PetscErrorCode MatCreate_MPIAIJTarsia(Mat A);
 /* dense.c, sparse.c */
 PETSC_INTERN PetscErrorCode TarsiaProductSetFromOptions_Dense(Mat C);
 PETSC_INTERN PetscErrorCode TarsiaProductSetFromOptions_Sparse(Mat C);
+PETSC_INTERN PetscErrorCode TarsiaNumericOfFactors(Mat A, Mat B, Mat C,
+                                                   PetscErrorCode (*numeric)(Mat));
 
 /* seqaij.c: PETSc's own function, for what this plugin leaves to it. */
 PETSC_INTERN PetscErrorCode TarsiaProductSetFromOptions_Base(Mat C);

@@ -189,12 +189,35 @@ static PetscErrorCode GetPresent(Mat C, Present *present) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Computes the values of C, whose pattern is there. has_between: A P has its present values. */
+static PetscErrorCode WriteValues(Product *product, Mat C, PetscBool has_between,
+                                  const TarsiaArrays *A, const TarsiaArrays *B,
+                                  TarsiaArrays *result) {
+    PetscScalar *values;
+
+    PetscFunctionBegin;
+    /* PETSc's functions around the write renew what it derives from values. */
+#if defined(PETSC_HAVE_CUDA)
+    if (result->device) {
+        PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(C, &values));
+        result->values = values;
+        PetscCall(RunProduct(product, C->product->type, has_between, A, B, result));
+        PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(C, &values));
+        PetscFunctionReturn(PETSC_SUCCESS);
+    }
+#endif
+    PetscCall(MatSeqAIJGetArray(C, &values));
+    result->values = values;
+    PetscCall(RunProduct(product, C->product->type, has_between, A, B, result));
+    PetscCall(MatSeqAIJRestoreArray(C, &values));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode ProductNumeric_Sparse(Mat C) {
     Product *product = (Product *)C->product->data;
     const MatProductType type = C->product->type;
     TarsiaArrays A, B, result;
     Present present;
-    PetscScalar *values;
     PetscBool has_between = PETSC_FALSE, computed;
 
     PetscFunctionBegin;
@@ -225,20 +248,7 @@ static PetscErrorCode ProductNumeric_Sparse(Mat C) {
         "The factors have other patterns than in the symbolic phase, or entries were added to "
         "the result: it has %" PetscInt_FMT " entries and the product %" PetscInt_FMT,
         result.nnz, product->steps[type == MATPRODUCT_PtAP].result_nnz);
-    /* PETSc's functions around the write renew what it derives from values. */
-#if defined(PETSC_HAVE_CUDA)
-    if (result.device) {
-        PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(C, &values));
-        result.values = values;
-        PetscCall(RunProduct(product, type, has_between, &A, &B, &result));
-        PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(C, &values));
-        PetscFunctionReturn(PETSC_SUCCESS);
-    }
-#endif
-    PetscCall(MatSeqAIJGetArray(C, &values));
-    result.values = values;
-    PetscCall(RunProduct(product, type, has_between, &A, &B, &result));
-    PetscCall(MatSeqAIJRestoreArray(C, &values));
+    PetscCall(WriteValues(product, C, has_between, &A, &B, &result));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -291,9 +301,9 @@ static PetscErrorCode FillResultFromDevice(tarsiaHandle_t handle, Mat C,
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The numeric phase under the names by which PETSc calls it in products of three matrices of
- * several types: with the factors A and B, one of which it computes itself. */
-static PetscErrorCode NumericOfFactors(Mat A, Mat B, Mat C) {
+/* Calls a numeric phase with the factors A and B. In products of three matrices of several types
+ * PETSc computes one of the factors itself, and names both. */
+PetscErrorCode TarsiaNumericOfFactors(Mat A, Mat B, Mat C, PetscErrorCode (*numeric)(Mat)) {
     Mat_Product *product = C->product;
     Mat factors[2] = {product->A, product->B};
     PetscErrorCode error;
@@ -301,10 +311,16 @@ static PetscErrorCode NumericOfFactors(Mat A, Mat B, Mat C) {
     PetscFunctionBegin;
     product->A = A;
     product->B = B;
-    error = ProductNumeric_Sparse(C);
+    error = (*numeric)(C);
     product->A = factors[0];
     product->B = factors[1];
     PetscCall(error);
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode NumericOfFactors(Mat A, Mat B, Mat C) {
+    PetscFunctionBegin;
+    PetscCall(TarsiaNumericOfFactors(A, B, C, ProductNumeric_Sparse));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -330,10 +346,15 @@ static PetscErrorCode ProductSymbolic_Sparse(Mat C) {
                                  product->steps[type == MATPRODUCT_PtAP].result_nnz, A.device,
                                  &result));
         PetscCall(RunProduct(product, type, PETSC_TRUE, &A, &B, &result));
-        if (A.device)
+        if (A.device) {
+            TarsiaArrays own;
+
             PetscCall(FillResultFromDevice(product->handle, C, &result));
-        else
+            PetscCall(TarsiaGetArrays(C, &own));
+            PetscCall(WriteValues(product, C, PETSC_TRUE, &A, &B, &own));
+        } else {
             PetscCall(FillResult(C, &result));
+        }
         PetscCall(FreeArrays(product->handle, &result));
     } else {
         PetscInt *offsets;
@@ -350,8 +371,6 @@ static PetscErrorCode ProductSymbolic_Sparse(Mat C) {
     C->ops->productsymbolic = ProductSymbolic_Sparse;
     C->ops->productnumeric = ProductNumeric_Sparse;
     C->ops->matmultnumeric = C->ops->transposematmultnumeric = NumericOfFactors;
-    if (A.device)
-        PetscCall(ProductNumeric_Sparse(C));
     PetscCall(GetPresent(C, &product->computed));
     product->fresh = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -459,6 +459,19 @@ static PetscErrorCode TestSparse(PetscInt n, PetscBool backend) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The symbolic phase of a product. */
+static PetscErrorCode Symbolic(MatProductType type, Mat A, Mat B, PetscBool without_values,
+                               Mat *C) {
+    PetscFunctionBeginUser;
+    PetscCall(MatProductCreate(A, B, NULL, C));
+    PetscCall(MatProductSetType(*C, type));
+    if (without_values)
+        PetscCall(MatSetOption(*C, MAT_STRUCTURE_ONLY, PETSC_TRUE));
+    PetscCall(MatProductSetFromOptions(*C));
+    PetscCall(MatProductSymbolic(*C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Products by their phases, on one rank: what PETSc allows between them, results without values,
  * and products of three matrices of both types. */
 static PetscErrorCode TestPhases(PetscInt n) {
@@ -477,11 +490,8 @@ static PetscErrorCode TestPhases(PetscInt n) {
 
         Test("another matrix between the symbolic phase and the numeric one");
         for (int j = 0; j < 2; j++) {
-            PetscCall(
-                MatProductCreate(j ? A.tarsia : A.plain, j ? B.tarsia : B.plain, NULL, &C[j]));
-            PetscCall(MatProductSetType(C[j], types[i]));
-            PetscCall(MatProductSetFromOptions(C[j]));
-            PetscCall(MatProductSymbolic(C[j]));
+            PetscCall(Symbolic(types[i], j ? A.tarsia : A.plain, j ? B.tarsia : B.plain,
+                               PETSC_FALSE, &C[j]));
             PetscCall(MatProductReplaceMats(j ? other.tarsia : other.plain, NULL, NULL, C[j]));
             PetscCall(MatProductNumeric(C[j]));
         }
@@ -490,12 +500,8 @@ static PetscErrorCode TestPhases(PetscInt n) {
             PetscCall(MatDestroy(&C[j]));
         Test("a result without values");
         for (int j = 0; j < 2; j++) {
-            PetscCall(
-                MatProductCreate(j ? A.tarsia : A.plain, j ? B.tarsia : B.plain, NULL, &C[j]));
-            PetscCall(MatProductSetType(C[j], types[i]));
-            PetscCall(MatSetOption(C[j], MAT_STRUCTURE_ONLY, PETSC_TRUE));
-            PetscCall(MatProductSetFromOptions(C[j]));
-            PetscCall(MatProductSymbolic(C[j]));
+            PetscCall(Symbolic(types[i], j ? A.tarsia : A.plain, j ? B.tarsia : B.plain, PETSC_TRUE,
+                               &C[j]));
             PetscCall(MatGetInfo(C[j], MAT_LOCAL, &info[j]));
             PetscCall(MatDestroy(&C[j]));
         }
