@@ -10,12 +10,12 @@
 namespace tarsia::reorder {
 
 constexpr int THREADS = 256, WARPS = THREADS / WARP;
-// Constants of src/reorder/jaccard.rs.
+// Constants of src/reorder/jaccard.rs, and Windows::HOLE of src/reorder/permutation.rs.
 constexpr int SLOTS = 32, WORDS = SLOTS / 2, TILE = 64;
 constexpr uint32_t DRAW = 1u << 31, HOLE = ~0u;
 // Bit of a key whose cluster has been merged into another one, or is full.
 constexpr uint32_t RETIRED = 1u << 31;
-// Longest row (in entries) that a single warp signs, by 64 loads per lane.
+// Longest row (in entries) whose signature a single warp computes, by 64 loads per lane.
 constexpr int64_t LONG = 2048;
 
 struct alignas(16) Signature {
@@ -41,7 +41,7 @@ __device__ __forceinline__ uint32_t shorten(uint32_t bits) {
     return uint32_t(first) << 11 | (next & 0x7ff);
 }
 
-// Pattern of op(A), row by row.
+// Pattern of op(A), row by row; the columns of each row ascend.
 template <class O, class J> struct Pattern {
     const O *offsets;
     const J *indices;
@@ -49,7 +49,7 @@ template <class O, class J> struct Pattern {
     uint32_t width;
 
     __device__ __forceinline__ int64_t start(int64_t row) const {
-        return int64_t(offsets[min(row, rows)]) - base;
+        return int64_t(offsets[row]) - base;
     }
     // A 64-bit division takes four times as long as a 32-bit one.
     __device__ __forceinline__ int64_t block_column(int64_t entry) const {
@@ -100,8 +100,8 @@ __device__ __forceinline__ uint32_t least_hash(const Pattern<O, J> &a, int64_t s
 // Computes the rows' signatures and makes each row a cluster. One warp per row; long rows take the
 // whole block.
 template <class O, class J>
-__device__ void sign(const Pattern<O, J> &a, uint16_t *signatures, uint8_t *sizes,
-                     uint32_t *parents, uint32_t *list) {
+__device__ void compute_signatures(const Pattern<O, J> &a, uint16_t *signatures, uint8_t *sizes,
+                                   uint32_t *parents, uint32_t *list) {
     __shared__ uint32_t least[SLOTS];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int64_t first = int64_t(blockIdx.x) * WARPS, row = first + warp;
@@ -180,7 +180,8 @@ __device__ void flag_active(int64_t count, const uint32_t *list, const uint8_t *
         flags[at] = at < count && is_active(list[at], sizes, parents, height);
 }
 
-// Flags the rows that are drawn for the sample, with one 0 behind them. One thread per row.
+// Flags the rows that are drawn for the sample, one in `one_in` (a power of two), with one 0 behind
+// them. One thread per row.
 __device__ void flag_drawn(int64_t rows, const Signature *signatures, int slot, uint32_t one_in,
                            int64_t *flags) {
     const int64_t row = first_item();
@@ -241,8 +242,9 @@ __device__ __forceinline__ void load(uint32_t (&words)[WORDS], const Signature *
 }
 
 // Merges clusters greedily inside tiles of the list, which is sorted by keys (if `keys` is NULL,
-// all clusters are active and sorted by first rows). One warp per tile, two clusters per lane; no
-// other warp accesses the clusters of its tile.
+// all clusters are active and sorted by first rows): joins clusters whose signatures agree in at
+// least `needed` slots, up to `height` rows. One warp per tile, two clusters per lane; no other
+// warp accesses the clusters of its tile.
 __device__ void join(int64_t count, const uint32_t *list, const uint32_t *keys, uint32_t height,
                      uint32_t needed, Signature *signatures, uint8_t *sizes, uint32_t *parents,
                      unsigned long long *joined) {
@@ -374,8 +376,8 @@ __device__ void sample(int64_t count, const uint32_t *list, int64_t one_in, int 
     }
 }
 
-// Writes the first row of each row's cluster as its sort key, and flags the first rows, with one 0
-// behind them. One thread per row.
+// Writes the first row of each row's cluster as its sort key, sets out[row] = row, which is sorted
+// with the keys, and flags the first rows, with one 0 behind them. One thread per row.
 __device__ void find_roots(int64_t rows, const uint32_t *parents, uint32_t *keys, uint32_t *out,
                            int64_t *flags) {
     const int64_t row = first_item();
@@ -393,14 +395,15 @@ __device__ void find_roots(int64_t rows, const uint32_t *parents, uint32_t *keys
     flags[row] = root == row;
 }
 
-__device__ void fill_holes(int64_t count, uint32_t *row_at) {
+// Marks all places of the windows as empty. One thread per place.
+__device__ void clear_windows(int64_t count, uint32_t *row_at) {
     const int64_t at = first_item();
     if (at < count)
         row_at[at] = HOLE;
 }
 
-// Writes rows, which are sorted by the first row of their cluster, into their cluster's window. One
-// thread per row.
+// Writes rows, which are sorted by the first row of their cluster, into their cluster's window,
+// which has the number windows[first row]. One thread per row.
 __device__ void position_rows(int64_t rows, const uint32_t *keys, const uint32_t *sorted,
                               const int64_t *windows, uint32_t height, uint32_t *row_at,
                               uint32_t *position_of) {
@@ -423,16 +426,17 @@ using namespace tarsia::reorder;
 
 #define GLOBAL extern "C" __global__ void __launch_bounds__(THREADS)
 
-#define KERNEL_sign(name, O, J)                                                                    \
+#define KERNEL_compute_signatures(name, O, J)                                                      \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
                 int32_t width, uint16_t *signatures, uint8_t *sizes, uint32_t *parents,            \
                 uint32_t *list) {                                                                  \
-        sign(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, uint32_t(width)},       \
-             signatures, sizes, parents, list);                                                    \
+        compute_signatures(                                                                        \
+            Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, uint32_t(width)},        \
+            signatures, sizes, parents, list);                                                     \
     }
-KERNELS(sign, (), (jaccard_sign_32_32, 32, 32), (jaccard_sign_64_32, 64, 32),
-        (jaccard_sign_64_64, 64, 64))
-#define KERNEL_blocks(name, O, J)                                                                  \
+KERNELS(compute_signatures, (), (jaccard_compute_signatures_32_32, 32, 32),
+        (jaccard_compute_signatures_64_32, 64, 32), (jaccard_compute_signatures_64_64, 64, 64))
+#define KERNEL_count_blocks(name, O, J)                                                            \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
                 int32_t width, int64_t nnz, int32_t height, const uint32_t *row_at,                \
                 const uint32_t *position_of, unsigned long long *sum) {                            \
@@ -440,8 +444,8 @@ KERNELS(sign, (), (jaccard_sign_32_32, 32, 32), (jaccard_sign_64_32, 64, 32),
             Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, uint32_t(width)}, nnz,   \
             uint32_t(height), row_at, position_of, sum);                                           \
     }
-KERNELS(blocks, (), (jaccard_blocks_32_32, 32, 32), (jaccard_blocks_64_32, 64, 32),
-        (jaccard_blocks_64_64, 64, 64))
+KERNELS(count_blocks, (), (jaccard_count_blocks_32_32, 32, 32),
+        (jaccard_count_blocks_64_32, 64, 32), (jaccard_count_blocks_64_64, 64, 64))
 
 GLOBAL jaccard_flag_active(int64_t count, const uint32_t *list, const uint8_t *sizes,
                            const uint32_t *parents, int32_t height, int64_t *flags) {
@@ -454,10 +458,10 @@ GLOBAL jaccard_flag_drawn(int64_t rows, const Signature *signatures, int32_t slo
 GLOBAL jaccard_keep(int64_t count, const uint32_t *list, const int64_t *before, uint32_t *out) {
     keep(count, list, before, out);
 }
-GLOBAL jaccard_keys(int64_t count, const uint32_t *list, const Signature *signatures,
-                    const uint8_t *sizes, const uint32_t *parents, int32_t height, int32_t slot,
-                    int32_t other_slot, uint32_t *keys, uint32_t *firsts,
-                    unsigned long long *active) {
+GLOBAL jaccard_write_keys(int64_t count, const uint32_t *list, const Signature *signatures,
+                          const uint8_t *sizes, const uint32_t *parents, int32_t height,
+                          int32_t slot, int32_t other_slot, uint32_t *keys, uint32_t *firsts,
+                          unsigned long long *active) {
     write_keys(count, list, signatures, sizes, parents, height, slot, other_slot, keys, firsts,
                active);
 }
@@ -471,13 +475,13 @@ extern "C" __global__ void __launch_bounds__(TILE)
                    const Signature *signatures, unsigned long long *near, unsigned long long *now) {
     sample(count, list, one_in, height, signatures, near, now);
 }
-GLOBAL jaccard_roots(int64_t rows, const uint32_t *parents, uint32_t *keys, uint32_t *out,
-                     int64_t *flags) {
+GLOBAL jaccard_find_roots(int64_t rows, const uint32_t *parents, uint32_t *keys, uint32_t *out,
+                          int64_t *flags) {
     find_roots(rows, parents, keys, out, flags);
 }
-GLOBAL jaccard_holes(int64_t count, uint32_t *row_at) { fill_holes(count, row_at); }
-GLOBAL jaccard_place(int64_t rows, const uint32_t *keys, const uint32_t *sorted,
-                     const int64_t *windows, int32_t height, uint32_t *row_at,
-                     uint32_t *position_of) {
+GLOBAL jaccard_clear_windows(int64_t count, uint32_t *row_at) { clear_windows(count, row_at); }
+GLOBAL jaccard_position_rows(int64_t rows, const uint32_t *keys, const uint32_t *sorted,
+                             const int64_t *windows, int32_t height, uint32_t *row_at,
+                             uint32_t *position_of) {
     position_rows(rows, keys, sorted, windows, uint32_t(height), row_at, position_of);
 }

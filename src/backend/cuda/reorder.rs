@@ -20,8 +20,8 @@ use crate::types::Address;
 const MODULE: &str = "reorder/jaccard";
 
 kernel_kinds! { "reorder/jaccard" {
-    BLOCKS(Widths) = "blocks" for [widths()];
-    SIGN(Widths) = "sign" for [widths()];
+    COUNT_BLOCKS(Widths) = "count_blocks" for [widths()];
+    COMPUTE_SIGNATURES(Widths) = "compute_signatures" for [widths()];
 } }
 /// Threads of a block, and of a warp.
 const THREADS: u32 = 256;
@@ -89,7 +89,7 @@ fn count_blocks(
 ) -> Result<u64> {
     let sum = DeviceBuffer::<u64>::zeroed(cx, 1)?;
     let [places, place_of] = windows.map_or([Address::NULL; 2], |both| both.map(DeviceBuffer::address));
-    let kernel = BLOCKS.load(cx.device, (a.widths(),))?;
+    let kernel = COUNT_BLOCKS.load(cx.device, (a.widths(),))?;
     // SAFETY: there are rows + 1 offsets and nnz columns of these types; each row has a place.
     unsafe {
         launch!(kernel, threads(a.nnz as usize)?, THREADS, 0, cx.stream;
@@ -117,7 +117,7 @@ impl<'a> Clusters<'a> {
             flags: DeviceBuffer::new(cx, rows + 1)?,
             sums: DeviceBuffer::new(cx, SUMS)?,
         };
-        let kernel = SIGN.load(cx.device, (a.widths(),))?;
+        let kernel = COMPUTE_SIGNATURES.load(cx.device, (a.widths(),))?;
         // SAFETY: there are rows + 1 offsets and nnz columns of these types; the other arrays have one
         // element per row.
         unsafe {
@@ -175,7 +175,7 @@ impl<'a> Clusters<'a> {
     fn sort(&mut self, list: Address, count: usize, band: usize) -> Result<()> {
         let cx = self.cx;
         let (slot, other) = slots_of(band);
-        let kernel = self.kernel("jaccard_keys")?;
+        let kernel = self.kernel("jaccard_write_keys")?;
         // SAFETY: the list has `count` numbers of rows; keys and firsts are as long.
         unsafe {
             launch!(kernel, threads(count)?, THREADS, 0, cx.stream;
@@ -267,7 +267,7 @@ impl<'a> Clusters<'a> {
     /// Makes the windows: the rows of each, and the place of each row in them.
     fn windows(mut self) -> Result<[DeviceBuffer<u32>; 2]> {
         let (cx, rows, height) = (self.cx, self.rows, self.shape.height);
-        let kernel = self.kernel("jaccard_roots")?;
+        let kernel = self.kernel("jaccard_find_roots")?;
         // SAFETY: the arrays have one number per row, and the flags one more.
         unsafe {
             launch!(kernel, threads(rows + 1)?, THREADS, 0, cx.stream;
@@ -283,11 +283,12 @@ impl<'a> Clusters<'a> {
         }
         let places = DeviceBuffer::<u32>::new(cx, count)?;
         let place_of = DeviceBuffer::<u32>::new(cx, rows)?;
-        let (holes, place) = (self.kernel("jaccard_holes")?, self.kernel("jaccard_place")?);
+        let clear = self.kernel("jaccard_clear_windows")?;
+        let position = self.kernel("jaccard_position_rows")?;
         // SAFETY: the flags number the windows, each of which has `height` places.
         unsafe {
-            launch!(holes, threads(count)?, THREADS, 0, cx.stream; count as i64, places.address())?;
-            launch!(place, threads(rows)?, THREADS, 0, cx.stream;
+            launch!(clear, threads(count)?, THREADS, 0, cx.stream; count as i64, places.address())?;
+            launch!(position, threads(rows)?, THREADS, 0, cx.stream;
                 rows as i64, self.keys[0].address(), self.firsts[0].address(), self.flags.address(),
                 self.height(), places.address(), place_of.address())?;
         }
