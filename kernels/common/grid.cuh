@@ -5,7 +5,8 @@
 
 namespace tarsia {
 
-// First item of a thread in a grid-stride loop, and the distance to its next one.
+// Number of the thread in the grid: in a grid-stride loop its first item, and the distance to its
+// next one.
 __device__ __forceinline__ int64_t first_item() {
     return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
 }

@@ -7,6 +7,7 @@
 #include <cuda_fp16.h>
 
 #include "common/kernels.cuh"
+#include "ptx/warp.cuh"
 
 namespace tarsia {
 
@@ -34,7 +35,7 @@ template <class T> struct Scalar {
 };
 
 template <class T> __device__ __host__ constexpr T zero() {
-    if constexpr (sizeof(T) > sizeof(double) || __is_class(T)) {
+    if constexpr (__is_class(T)) {
         return T{};
     } else {
         return T(0);
@@ -78,6 +79,7 @@ template <class S, class Acc> __device__ __forceinline__ S narrow(Acc v) {
     }
 }
 
+// Products and sums that the compiler may fuse, unlike `times` and `plus` of SpGEMM.
 __device__ __forceinline__ float mul(float a, float b) { return a * b; }
 __device__ __forceinline__ double mul(double a, double b) { return a * b; }
 template <class T> __device__ __forceinline__ Complex<T> mul(Complex<T> a, Complex<T> b) {
@@ -109,35 +111,34 @@ template <class T> __device__ __forceinline__ Complex<T> conjugate(Complex<T> v)
 }
 
 // Shuffles of any type of 4, 8 or 16 bytes among the lanes of a warp.
-template <class T>
-__device__ __forceinline__ T shuffle_xor(T v, int lanes, unsigned mask = 0xffffffffu) {
+template <class T> __device__ __forceinline__ T shuffle_xor(T v, int lanes) {
     if constexpr (__is_class(T)) {
-        return {__shfl_xor_sync(mask, v.re, lanes), __shfl_xor_sync(mask, v.im, lanes)};
+        return {__shfl_xor_sync(ALL_LANES, v.re, lanes), __shfl_xor_sync(ALL_LANES, v.im, lanes)};
     } else {
-        return __shfl_xor_sync(mask, v, lanes);
+        return __shfl_xor_sync(ALL_LANES, v, lanes);
     }
 }
 
 template <class T> __device__ __forceinline__ T shuffle_up(T v, int delta) {
     if constexpr (__is_class(T)) {
-        return {__shfl_up_sync(~0u, v.re, delta), __shfl_up_sync(~0u, v.im, delta)};
+        return {__shfl_up_sync(ALL_LANES, v.re, delta), __shfl_up_sync(ALL_LANES, v.im, delta)};
     } else {
-        return __shfl_up_sync(~0u, v, delta);
+        return __shfl_up_sync(ALL_LANES, v, delta);
     }
 }
 
 // Value of lane `source` of each group of `width` lanes.
 template <int width, class T> __device__ __forceinline__ T shuffle_index(T v, int source) {
     if constexpr (__is_class(T)) {
-        return {__shfl_sync(0xffffffffu, v.re, source, width),
-                __shfl_sync(0xffffffffu, v.im, source, width)};
+        return {__shfl_sync(ALL_LANES, v.re, source, width),
+                __shfl_sync(ALL_LANES, v.im, source, width)};
     } else {
-        return __shfl_sync(0xffffffffu, v, source, width);
+        return __shfl_sync(ALL_LANES, v, source, width);
     }
 }
 
-// Stores alpha · sum + beta · old. The old value is not read if beta is 0; the caller must not come
-// here with a sum where alpha is 0.
+// Stores alpha · sum + beta · old. The old value is not read if beta is 0. A caller with alpha = 0
+// must pass sum = 0, since the sum may be NaN.
 template <class S, class Acc>
 __device__ __forceinline__ void store(S *y, Acc alpha, Acc sum, Acc beta) {
     Acc out = mul(alpha, sum);
@@ -148,7 +149,7 @@ __device__ __forceinline__ void store(S *y, Acc alpha, Acc sum, Acc beta) {
 
 } // namespace tarsia
 
-// Combinations of the types of A's, X's and Y's values and of the accumulator.
+// Combinations of the types of the values of A, of x or B, of y or C, and of the accumulator.
 #define TYPES_f64 double, double, double, double
 #define TYPES_f32 float, float, float, float
 #define TYPES_f32f64 float, double, double, double
