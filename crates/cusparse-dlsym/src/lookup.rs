@@ -61,7 +61,7 @@ pub extern "C" fn dlsym() {
 pub extern "C" fn dlsym() {
     std::arch::naked_asm!(
         ".cfi_startproc",
-        "hint #34",
+        "hint #34", // bti c, a landing pad of indirect calls
         "stp x29, x30, [sp, #-32]!",
         ".cfi_def_cfa_offset 32",
         ".cfi_offset x29, -32",
@@ -89,6 +89,7 @@ extern "C" fn answer() {
     #[cfg(target_arch = "x86_64")]
     std::arch::naked_asm!("endbr64", "mov rax, rdx", "ret");
     #[cfg(target_arch = "aarch64")]
+    // `hint #34` is `bti c`.
     std::arch::naked_asm!("hint #34", "mov x0, x17", "ret");
 }
 

@@ -4,8 +4,8 @@
 //! restores the registers and jumps there, so that the function gets the arguments, the stack and the return
 //! address of the program's call. This needs no signature, and no signature would be right for all versions:
 //! `cusparseSpMVOp_createDescr` has 8 arguments in 12.7.2, 9 in 12.7.10 and 10 in 12.9.4, and calls to
-//! versions that are not known yet must reach cuSPARSE with all arguments, too. A call that is taken goes to
-//! [`answer`], which returns the status that [`enter`] has set.
+//! versions that are not known yet must reach cuSPARSE with all arguments, too. A call that is taken, or
+//! that no cuSPARSE can answer, goes to [`answer`], which returns the status that [`enter`] has set.
 
 use std::ffi::{c_int, c_void};
 
@@ -20,7 +20,8 @@ const NOT_INITIALIZED: c_int = 1;
 /// `CUSPARSE_STATUS_NOT_SUPPORTED`
 const NOT_SUPPORTED: c_int = 10;
 
-/// Address at which an intercepted call continues, which `route` gets in two registers.
+/// Where an intercepted call continues, and the status to return there: two words, which [`enter`] returns in rax
+/// and rdx, or x0 and x1.
 #[repr(C)]
 pub struct Next {
     address: *const c_void,
@@ -39,6 +40,7 @@ impl Next {
 extern "C" fn answer() {
     #[cfg(target_arch = "x86_64")]
     std::arch::naked_asm!("endbr64", "ret");
+    // `hint #34` is `bti c`, a landing pad of indirect calls, in the form that every assembler takes.
     #[cfg(target_arch = "aarch64")]
     std::arch::naked_asm!("hint #34", "mov w0, w17", "ret");
 }
@@ -64,7 +66,7 @@ macro_rules! export {
                 );
                 #[cfg(target_arch = "aarch64")]
                 std::arch::naked_asm!(
-                    "hint #34",
+                    "hint #34", // bti c
                     "mov w17, #{function}",
                     "b {route}",
                     function = const Function::$name as usize,
@@ -142,7 +144,7 @@ pub extern "C" fn route() {
 pub extern "C" fn route() {
     std::arch::naked_asm!(
         ".cfi_startproc",
-        "hint #34",
+        "hint #34", // bti c
         "stp x29, x30, [sp, #-144]!",
         ".cfi_def_cfa_offset 144",
         ".cfi_offset x29, -144",

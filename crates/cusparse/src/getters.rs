@@ -33,6 +33,11 @@ type GetMatrix =
     unsafe extern "C" fn(Object, *mut i64, *mut i64, *mut i64, *mut Pointer, *mut c_int, *mut c_int) -> c_int;
 type GetBatches = unsafe extern "C" fn(Object, *mut c_int, *mut i64) -> c_int;
 
+/// `CUSPARSE_FORMAT_CSR`
+const FORMAT_CSR: c_int = 1;
+/// `CUSPARSE_FORMAT_CSC`
+const FORMAT_CSC: c_int = 2;
+
 /// Addresses of the getters of the real cuSPARSE.
 pub struct Getters {
     stream: GetStream,
@@ -40,7 +45,7 @@ pub struct Getters {
     format: GetInt,
     const_csr: GetCompressed,
     csr: GetCompressed,
-    csc: GetCompressed,
+    const_csc: GetCompressed,
     const_vector: GetVector,
     vector: GetVector,
     const_matrix: GetMatrix,
@@ -79,7 +84,7 @@ impl Getters {
             format: find!(GetInt, c"cusparseSpMatGetFormat"),
             const_csr: find!(GetCompressed, c"cusparseConstCsrGet"),
             csr: find!(GetCompressed, c"cusparseCsrGet"),
-            csc: find!(GetCompressed, c"cusparseConstCscGet"),
+            const_csc: find!(GetCompressed, c"cusparseConstCscGet"),
             const_vector: find!(GetVector, c"cusparseConstDnVecGet"),
             vector: find!(GetVector, c"cusparseDnVecGet"),
             const_matrix: find!(GetMatrix, c"cusparseConstDnMatGet"),
@@ -106,15 +111,16 @@ impl Getters {
         PointerMode::from_code(mode).ok_or(Outcome::NotDescribed)
     }
 
-    /// Returns the description of a sparse matrix; fails unless it is a single matrix in CSR or CSC.
+    /// Returns the description of a sparse matrix that is only read; fails unless it is a single matrix in CSR or
+    /// CSC.
     pub fn sparse(&self, matrix: Object) -> Result<SparseMatrix, Outcome> {
         let (mut format, mut batches) = (0, 0);
         // SAFETY: as above.
         answered(unsafe { (self.format)(matrix, &mut format) })?;
         let arrays = match format {
-            1 => SparseArrays::Csr(compressed(self.const_csr, matrix)?),
-            2 => {
-                let m = compressed(self.csc, matrix)?;
+            FORMAT_CSR => SparseArrays::Csr(compressed(self.const_csr, matrix)?),
+            FORMAT_CSC => {
+                let m = compressed(self.const_csc, matrix)?;
                 SparseArrays::Csc(Compressed { major: m.minor, minor: m.major, ..m })
             }
             _ => return Err(Outcome::Format),
@@ -124,7 +130,7 @@ impl Getters {
         if batches > 1 {
             return Err(Outcome::Batches);
         }
-        Ok(SparseMatrix { arrays, writable: true, temporary: false })
+        Ok(SparseMatrix { arrays, writable: false, temporary: false })
     }
 
     /// Returns the description of a CSR matrix that is to be written, whose descriptor must not be const.
@@ -211,6 +217,7 @@ fn data_type(code: c_int) -> Result<DataType, Outcome> {
 }
 
 fn index_type(code: c_int) -> Result<IndexType, Outcome> {
+    // The library has no indices of 16 bits.
     IndexType::from_code(code).filter(|&index| index != IndexType::U16).ok_or(Outcome::Types)
 }
 

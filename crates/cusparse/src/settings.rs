@@ -54,9 +54,9 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 pub fn settings() -> &'static Settings {
     SETTINGS.get_or_init(|| {
         let variable = |name: &str| std::env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
-        let of_products = ["FP32", "VALUES", "TEST_ON_HOST", "TEST_PANIC"];
-        let of_products = of_products.map(|name| variable(&format!("TARSIA_CUSPARSE_{name}")));
-        read(&variable("TARSIA_CUSPARSE"), &variable("TARSIA_CUSPARSE_TAKE"), &of_products)
+        let names = ["FP32", "VALUES", "TEST_ON_HOST", "TEST_PANIC"];
+        let others = names.map(|name| variable(&format!("TARSIA_CUSPARSE_{name}")));
+        read(&variable("TARSIA_CUSPARSE"), &variable("TARSIA_CUSPARSE_TAKE"), &others)
     })
 }
 
@@ -72,7 +72,7 @@ fn read(mode: &str, take: &str, [fp32, values, on_host, panic_at]: &[String; 4])
         other => {
             let other = beginning(other);
             problems.push(format!(
-                "TARSIA_CUSPARSE is `{other}`: it can be off, summary, trace or force; as if it were not set"
+                "TARSIA_CUSPARSE is `{other}`, which is ignored: it can be off, summary, trace or force"
             ));
             Mode::Quiet
         }
@@ -83,7 +83,7 @@ fn read(mode: &str, take: &str, [fp32, values, on_host, panic_at]: &[String; 4])
         match Operation::ALL.into_iter().find(|operation| operation.word() == word) {
             Some(operation) => taken.push(operation),
             None => problems.push(format!(
-                "TARSIA_CUSPARSE_TAKE: `{}` is none of spmv, spmm, spgemm, and is passed over",
+                "TARSIA_CUSPARSE_TAKE has `{}`, which is ignored: it can list spmv, spmm and spgemm",
                 beginning(word)
             )),
         }
@@ -95,7 +95,7 @@ fn read(mode: &str, take: &str, [fp32, values, on_host, panic_at]: &[String; 4])
         let text = text.trim();
         if ![first, second, ""].contains(&text) {
             problems.push(format!(
-                "{name} is `{}`: it can be {first} or {second}; as if it were not set",
+                "{name} is `{}`, which is ignored: it can be {first} or {second}",
                 beginning(text)
             ));
         }

@@ -34,6 +34,7 @@ macro_rules! jump {
 }
 #[cfg(target_arch = "aarch64")]
 macro_rules! jump {
+    // `hint #34` is `bti c`, a landing pad of indirect calls.
     () => {
         "hint #34\nadrp x16, {slot}\nldr x16, [x16, :lo12:{slot}]\nbr x16"
     };

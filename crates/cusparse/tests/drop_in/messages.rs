@@ -87,8 +87,8 @@ fn wrong_values_are_told_once() {
     let with = world.with(&["client"], &variables);
     assert_eq!((&with.output, &with.log), (&without.output, &without.log));
     assert_eq!(with.messages.len(), 2, "{with:?}");
-    with.message("TARSIA_CUSPARSE is `tracing`: it can be off, summary, trace or force");
-    with.message("TARSIA_CUSPARSE_TAKE: `spgem` is none of spmv, spmm, spgemm");
+    with.message("TARSIA_CUSPARSE is `tracing`, which is ignored: it can be off, summary, trace or force");
+    with.message("TARSIA_CUSPARSE_TAKE has `spgem`, which is ignored: it can list spmv, spmm and spgemm");
     // Programs without cuSPARSE, such as a shell that starts the program, print nothing.
     world.host();
     assert_eq!(world.with(&["host"], &variables).messages, [] as [&str; 0]);
@@ -140,7 +140,7 @@ fn without_a_device_everything_is_forwarded() {
     let variables = [("FAKE_COUNT", "0"), ("TARSIA_CUSPARSE_TAKE", "nothing")];
     let with = world.with(&["client"], &variables);
     assert_eq!(with.messages.len(), 1, "{with:?}");
-    with.message("`nothing` is none of");
+    with.message("`nothing`, which is ignored: it can list");
 }
 
 /// Functions that a program looks up in cuSPARSE's own handle, as JAX and Julia do, bypass the drop-in. The
