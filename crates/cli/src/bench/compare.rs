@@ -10,20 +10,20 @@ use super::Op;
 use crate::table::Table;
 use crate::Result;
 
-/// A speed-up below this counts as a loss; one above it may be noise of the clock.
+/// A speed-up below this counts as a loss; between this and 1 it may be noise of the clock.
 const LOSS: f64 = 0.98;
 
-/// Times of another implementation, in microseconds.
+/// Times that ours are compared with, in microseconds.
 #[derive(Clone, Debug, Default)]
-pub struct Reference {
+pub struct Baseline {
     times: HashMap<Key, f64>,
 }
 
-impl Reference {
+impl Baseline {
     /// Reads the times in `column` of the lines that have these values in these columns; the best of several
     /// for one case.
     pub fn new(table: &report::Table, column: &str, filters: &[(&str, &str)]) -> Result<Self> {
-        let mut out = Reference::default();
+        let mut out = Baseline::default();
         table.each(|line: &Line<'_>| {
             for (name, wanted) in filters {
                 let text = line.text(name)?;
@@ -40,9 +40,9 @@ impl Reference {
         Ok(out)
     }
 
-    /// Collects the best right result of a vendor for each case.
+    /// Collects the best correct result of a vendor for each case.
     pub fn best_vendor(rows: &[Row]) -> Self {
-        let mut out = Reference::default();
+        let mut out = Baseline::default();
         for row in rows.iter().filter(|row| row.is_vendors() && row.counts()) {
             out.add(row.key(), row.median_us);
         }
@@ -53,7 +53,7 @@ impl Reference {
     pub fn corrected(&self, factors: &Factors) -> Self {
         let factor = |key: &Key| factors.of(split_layout(&key.0).0);
         let times = self.times.iter().map(|(key, time)| (key.clone(), time * factor(key)));
-        Reference { times: times.collect() }
+        Baseline { times: times.collect() }
     }
 
     fn add(&mut self, key: Key, time: f64) {
@@ -77,18 +77,18 @@ impl Reference {
 struct Group<'a> {
     /// Speed-up of each matrix, with its name.
     speedups: Vec<(f64, &'a str)>,
-    /// Our times over the limit of the machine.
+    /// Our times divided by the machine's limit.
     over_limit: Vec<f64>,
-    /// Matrices for which we have no right result.
+    /// Matrices for which we have no correct result.
     failed: Vec<&'a str>,
 }
 
 /// Formats a table of speed-ups of the library: a line per operation, precision, N and algorithm asked for.
-pub fn summary(rows: &[Row], reference: &Reference, title: &str) -> Result<String> {
+pub fn summary(rows: &[Row], baseline: &Baseline, title: &str) -> Result<String> {
     let machines = Machines::of(rows);
     let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.is_ours()) {
-        let Some(time) = reference.time(row) else { continue };
+        let Some(time) = baseline.time(row) else { continue };
         let case = &row.case;
         let group = groups.entry((&case.op, &case.precision, case.n, &row.alg)).or_default();
         if row.counts() {
@@ -169,15 +169,15 @@ mod tests {
 
     #[test]
     fn groups_means_and_losses() {
-        let mut reference = Reference::default();
+        let mut baseline = Baseline::default();
         for matrix in ["a", "b", "c", "d"] {
-            reference.times.insert(("spmv".into(), "f64".into(), 1, matrix.into()), 10.0);
+            baseline.times.insert(("spmv".into(), "f64".into(), 1, matrix.into()), 10.0);
         }
         let mut rows =
             vec![row("a", 5.0), row("b", 20.0), row("c", -1.0), row("d", 7.0), row("unknown", 1.0)];
         // The result of another implementation is no result of ours.
         rows.push(Row { implementation: "cusparse".into(), ..row("a", 1.0) });
-        let text = summary(&rows, &reference, "title").unwrap();
+        let text = summary(&rows, &baseline, "title").unwrap();
         let line = text.lines().nth(2).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(line, "spmv f64 1 default 2 1.000 2.00 0.50 b 1, b 0.50; no result: c d");
     }
@@ -209,7 +209,7 @@ mod tests {
         let again = with_new_values(&rows);
         let times: Vec<f64> = again.iter().map(|row| row.median_us).collect();
         assert_eq!(times, [10.0, 90.0, 40.0, 20.0, 30.0, -1.0, 4.0]);
-        let text = summary(&again, &Reference::best_vendor(&again), "t").unwrap();
+        let text = summary(&again, &Baseline::best_vendor(&again), "t").unwrap();
         let line = text.lines().nth(2).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(line.starts_with("spgemm f64 1 default 2 2.449 "), "{text}");
         assert!(line.ends_with(" 1.50 b 0; no result: c"), "{text}");
@@ -228,10 +228,10 @@ mod tests {
         std::fs::write(file.path(), text).unwrap();
         let table = report::Table::read(file.path()).unwrap();
         let time = |implementation: &str, alg: &str| {
-            let reference = Reference::new(&table, "median_us", &[("impl", implementation)]).unwrap();
+            let baseline = Baseline::new(&table, "median_us", &[("impl", implementation)]).unwrap();
             let mut row = Row { alg: alg.into(), ..row("a", 1.0) };
             row.case.op = "spmm".into();
-            reference.time(&row)
+            baseline.time(&row)
         };
         assert_eq!(time("cusparse", "default"), Some(10.0));
         assert_eq!(time("cusparse@12.9.4", "default"), Some(20.0));
@@ -244,7 +244,7 @@ mod tests {
         let vendor = |matrix: &str, time| Row { implementation: "mkl".into(), ..row(matrix, time) };
         // The result with time 7 is marked as wrong.
         let rows = [vendor("a", 7.0), vendor("a", 9.0), vendor("a", 8.0), vendor("b", -1.0), row("a", 4.0)];
-        let best = Reference::best_vendor(&rows);
+        let best = Baseline::best_vendor(&rows);
         assert_eq!((best.time(&rows[4]), best.times.len()), (Some(8.0), 1));
         let text = summary(&rows, &best, "t").unwrap();
         assert!(text.contains(" 2.000 "), "{text}");

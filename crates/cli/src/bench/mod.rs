@@ -49,7 +49,7 @@ use tarsia::facade::Status;
 use self::args::Against;
 pub use self::args::{Args, Op};
 use self::cases::{done, Bench};
-use self::compare::{summary, with_new_values, Reference};
+use self::compare::{summary, with_new_values, Baseline};
 use self::machine::Machines;
 use self::pairs::{Hierarchy, Pair};
 use self::report::{is_on_terminal, Row, Table, Writer};
@@ -99,7 +99,7 @@ pub fn run(args: &Args) -> Result<bool> {
     };
     let mut said = others.summary(&rows)?;
     if let Some(folder) = &args.plot {
-        for path in plots::draw(&rows, &others.reference(&rows), folder, args.plot_format)? {
+        for path in plots::draw(&rows, &others.baseline(&rows), folder, args.plot_format)? {
             said += &format!("{}\n", path.display());
         }
     }
@@ -117,9 +117,9 @@ pub fn run(args: &Args) -> Result<bool> {
 
 /// Tables with which results are compared.
 struct Others {
-    bar: Option<(String, Reference, Earlier)>,
+    bar: Option<(String, Baseline, Earlier)>,
     reproduced: Option<(String, Earlier)>,
-    table: Option<(String, Reference)>,
+    table: Option<(String, Baseline)>,
 }
 
 impl Others {
@@ -127,7 +127,7 @@ impl Others {
         let bar = args.bar.as_ref().map(|path| -> Result<_> {
             let (table, column) = (Table::read(path)?, &args.bar_column);
             let title = format!("{column} of {}", path.display());
-            Ok((title, Reference::new(&table, column, &[])?, Earlier::new(&table, column)?))
+            Ok((title, Baseline::new(&table, column, &[])?, Earlier::new(&table, column)?))
         });
         let reproduced = args.reproduces.as_ref().map(|path| -> Result<_> {
             Ok((path.display().to_string(), Earlier::new(&Table::read(path)?, "median_us")?))
@@ -139,7 +139,7 @@ impl Others {
                 wanted.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
             let who: Vec<&str> = filters.iter().map(|(_, value)| *value).collect();
             let title = format!("{} of {}", who.join(" "), path.display());
-            Ok((title, Reference::new(&Table::read(path)?, "median_us", &filters)?))
+            Ok((title, Baseline::new(&Table::read(path)?, "median_us", &filters)?))
         });
         Ok(Others { bar: bar.transpose()?, reproduced: reproduced.transpose()?, table: table.transpose()? })
     }
@@ -153,14 +153,14 @@ impl Others {
 
     fn summary(&self, rows: &[Row]) -> Result<String> {
         let mut out = String::new();
-        let best = Reference::best_vendor(rows);
+        let best = Baseline::best_vendor(rows);
         if !best.is_empty() && rows.iter().any(|row| row.is_ours() && row.is_product()) {
             out += &summary(rows, &best, "Speed-up over the best of the vendor, measured beside it")?;
             let again = with_new_values(rows);
             if !again.is_empty() {
                 let title = "SpGEMM with new values (reuse_us): speed-up over the best of the vendor, \
                              its reuse_us or a whole product";
-                out += &summary(&again, &Reference::best_vendor(&again), title)?;
+                out += &summary(&again, &Baseline::best_vendor(&again), title)?;
             }
         }
         if let Some((title, bar, _)) = &self.bar {
@@ -171,8 +171,8 @@ impl Others {
                 out += &summary(rows, &bar.corrected(&factors), &title)?;
             }
         }
-        if let Some((title, reference)) = &self.table {
-            out += &summary(rows, reference, &format!("Speed-up over {title}"))?;
+        if let Some((title, baseline)) = &self.table {
+            out += &summary(rows, baseline, &format!("Speed-up over {title}"))?;
         }
         if let Some((title, earlier)) = &self.reproduced {
             out += &earlier.summary(rows, title)?;
@@ -194,8 +194,8 @@ impl Others {
 
     /// Returns the times for the pictures: those of the vendor of the run, else of the bar, else of the
     /// table.
-    fn reference(&self, rows: &[Row]) -> Reference {
-        let best = Reference::best_vendor(rows);
+    fn baseline(&self, rows: &[Row]) -> Baseline {
+        let best = Baseline::best_vendor(rows);
         if !best.is_empty() {
             return best;
         }

@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::FontTransform;
 
-use super::compare::{geomean, Reference};
+use super::compare::{geomean, Baseline};
 use super::machine::Machines;
 use super::report::{Key, Row, DEFAULT, OURS};
 use crate::plot::{failed, save, text, Area, Format, Picture, GREY, LABEL, LIGHT, SUBTITLE, TITLE};
@@ -57,7 +57,7 @@ struct Bar<'a> {
 }
 
 /// Draws all pictures for which there are results into the folder; returns their files.
-pub fn draw(rows: &[Row], reference: &Reference, folder: &Path, format: Format) -> Result<Vec<PathBuf>> {
+pub fn draw(rows: &[Row], baseline: &Baseline, folder: &Path, format: Format) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let machines = Machines::of(rows);
     let mut out = Vec::new();
@@ -77,7 +77,7 @@ pub fn draw(rows: &[Row], reference: &Reference, folder: &Path, format: Format) 
         let fraction = |row: &Row, time: f64| machines.floor_us(row) / time;
         let (mut speedups, mut fractions) = (Vec::new(), Vec::new());
         for row in rows_of {
-            let (name, other) = (row.case.matrix.as_str(), reference.time(row));
+            let (name, other) = (row.case.matrix.as_str(), baseline.time(row));
             if let Some(time) = other {
                 speedups.push(Bar { name, value: time / row.median_us, mark: None });
             }
@@ -151,7 +151,7 @@ fn measured_on<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
 }
 
 /// Returns for each implementation its distances from the best time of each case, ascending; infinite for a
-/// case without a right result. (Dolan, Moré: Benchmarking optimization software with performance profiles,
+/// case without a correct result. (Dolan, Moré: Benchmarking optimization software with performance profiles,
 /// Mathematical Programming 91, 2002.)
 fn profiles(rows: &[Row], op: &str) -> Vec<(String, Vec<f64>)> {
     let mut cases: BTreeMap<Key, BTreeMap<String, f64>> = BTreeMap::new();
@@ -412,10 +412,10 @@ mod tests {
     fn pictures_are_made() {
         let folder = tempfile::tempdir().unwrap();
         let rows = rows();
-        let reference = Reference::best_vendor(&rows);
+        let baseline = Baseline::best_vendor(&rows);
         let names = ["speedup_spmv_f64_1", "floor_spmv_f64_1", "profile_spmv"];
         for format in [Format::Png, Format::Svg] {
-            let paths = draw(&rows, &reference, &folder.path().join("new"), format).unwrap();
+            let paths = draw(&rows, &baseline, &folder.path().join("new"), format).unwrap();
             assert_eq!(paths.len(), names.len());
             for (path, name) in paths.iter().zip(names) {
                 assert_eq!(path.file_name().unwrap().to_str(), Some(&*format!("{name}.{}", format.ending())));
@@ -431,7 +431,7 @@ mod tests {
                 }
             }
         }
-        assert!(draw(&[], &Reference::default(), folder.path(), Format::Png).unwrap().is_empty());
+        assert!(draw(&[], &Baseline::default(), folder.path(), Format::Png).unwrap().is_empty());
     }
 
     #[test]
