@@ -3,7 +3,7 @@
 //!
 //! build counts the multiplications of each row, symbolic finds the columns of C, and numeric writes C. Between
 //! calls the executor holds 9 bytes per row, a byte per row of the right factor and, where memory permits, the
-//! columns of C (2 or 4 bytes an entry), with value updates also the accumulators and, where that is no more than
+//! columns of C (2, 4 or 8 bytes an entry), with value updates also the accumulators and, where that is no more than
 //! A, B and C take, 2 bytes per multiplication.
 //!
 //! - [`rows`]: factors, multiplications per row, items of work
@@ -143,17 +143,95 @@ struct Kept<K: Key, C: Combo> {
     /// Numeric phases that have run with this memory.
     calls: u32,
     scratch: Option<Scratch<K, C::Acc>>,
-    /// Ranks of all products, with value updates; `None` inside if they are not kept.
-    ranks: Option<Option<Ranks>>,
+    ranks: KeptRanks,
     /// Values to be transposed into C, memory for that in `starts`, and their columns unless these are listed.
     values: Option<Buffer<C::Y>>,
     starts: Option<Buffer<i64>>,
     columns: Option<Buffer<K>>,
 }
 
+/// Ranks of all products, which plans with value updates may keep.
+#[derive(Debug)]
+enum KeptRanks {
+    /// It has not been decided whether they are kept.
+    Unknown,
+    /// They do not pay, or there is no memory for them.
+    NotKept,
+    /// There is memory for them.
+    Kept(Ranks),
+}
+
+/// What the memory of a numeric phase must hold.
+struct Room<'a> {
+    threads: usize,
+    /// Sizes of a thread's memory, before those that depend on lists and ranks.
+    needs: Needs,
+    /// Largest number of products in a trace.
+    trace: usize,
+    /// Largest number of columns with a sum each.
+    summed: usize,
+    /// C and its number of entries, if the computed rows are transposed into it.
+    transposed: Option<(&'a Target<'a>, usize)>,
+}
+
 impl<K: Key, C: Combo> Kept<K, C> {
-    const NONE: Self =
-        Kept { calls: 0, scratch: None, ranks: None, values: None, starts: None, columns: None };
+    const NONE: Self = Kept {
+        calls: 0,
+        scratch: None,
+        ranks: KeptRanks::Unknown,
+        values: None,
+        starts: None,
+        columns: None,
+    };
+
+    /// Allocates what is not there yet; `listed` says whether the columns of C are listed.
+    fn reserve(&mut self, cx: &Context, room: &Room<'_>, listed: bool) -> Result<()> {
+        let needs = if listed { room.needs } else { room.needs.to_find(0, true) };
+        let needs = needs.to_sum(room.trace, room.summed, matches!(self.ranks, KeptRanks::Kept(_)));
+        get_or_try_insert(&mut self.scratch, || Scratch::new(cx, room.threads, needs))?;
+        if let Some((target, nnz)) = room.transposed {
+            get_or_try_insert(&mut self.starts, || target.starts(cx))?;
+            get_or_try_insert(&mut self.values, || Buffer::zeroed(&cx.allocator, nnz))?;
+            if !listed {
+                get_or_try_insert(&mut self.columns, || Buffer::zeroed(&cx.allocator, nnz))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does the same; where memory lacks, ranks and then lists are given up, since they only save time.
+    fn reserve_what_fits(&mut self, cx: &Context, room: &Room<'_>, lists: &mut Option<Lists>) -> Result<()> {
+        let lacks = |result: &Result<()>| result.as_ref().is_err_and(Error::lacks_memory);
+        let mut reserved = self.reserve(cx, room, lists.is_some());
+        if lacks(&reserved) && matches!(self.ranks, KeptRanks::Kept(_)) {
+            (self.ranks, self.scratch) = (KeptRanks::NotKept, None);
+            reserved = self.reserve(cx, room, lists.is_some());
+        }
+        if lacks(&reserved) && lists.is_some() {
+            (*lists, *self) = (None, Kept::NONE);
+            reserved = self.reserve(cx, room, false);
+        }
+        reserved
+    }
+
+    /// Sorts the lists, or gives them up where memory lacks for that.
+    fn sort_lists(
+        &mut self,
+        cx: &Context,
+        (items, offsets): (&[i64], &[i64]),
+        lists: &mut Option<Lists>,
+    ) -> Result<()> {
+        let Some(unsorted) = lists.as_mut() else { return Ok(()) };
+        // Ranks are found anew, and the scratch memory depends on whether there are any.
+        (self.ranks, self.scratch) = (KeptRanks::Unknown, None);
+        match unsorted.sort::<K>(cx, items, offsets) {
+            Err(error) if error.lacks_memory() => {
+                (*lists, *self) = (None, Kept::NONE);
+                Ok(())
+            }
+            result => result,
+        }
+    }
 }
 
 /// The executor of algorithm `hash`. K is the type of column indices of the product.
@@ -162,6 +240,7 @@ struct HostSpgemm<K: Key, C: Combo> {
     operands: Operands<C>,
     products: i64,
     phase: Phase,
+    /// Rows of each work item: `items[i]..items[i + 1]` of item i.
     items: Buffer<i64>,
     /// Columns of the product, if there was memory for them.
     lists: Option<Lists>,
@@ -197,8 +276,20 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
     }
 
     /// Returns the number of threads for which there is work.
-    fn sets(&self) -> usize {
+    fn working_threads(&self) -> usize {
         self.threads.min(self.items.len() - 1).max(1)
+    }
+
+    /// Returns the largest number of columns for which a sum each pays.
+    fn summed_columns(&self, left: &Factor<'_>, right: &Factor<'_>, runs: bool) -> usize {
+        match runs {
+            _ if numeric::is_wide::<K>() => 0,
+            // Sums by column need a comparison of fingerprints, which reads all of A and B: that takes longer than
+            // they save where there are so few products.
+            _ if (self.products as usize) < left.indices.len() + right.indices.len() => 0,
+            true => places::SUMMED_RUNS,
+            false => places::SUMMED_COLS,
+        }
     }
 
     /// Runs the numeric phase with this memory, and allocates what it lacks.
@@ -213,10 +304,9 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         let Phase::Counted(counted) = &self.phase else {
             return Err(not_counted());
         };
-        let (a, a_values) = self.operands.a.rows("A")?;
-        let (b, b_values) = self.operands.b.rows("B")?;
+        let (left, right) = self.operands.factors()?;
+        let (a_values, b_values) = (self.operands.a.rows("A")?.1, self.operands.b.rows("B")?.1);
         let transposed = self.operands.transposed;
-        let (left, right) = if transposed { (b, a) } else { (a, b) };
         let (offsets, items) = (&counted.offsets, &self.items[..]);
         let nnz = offsets[left.rows] as usize;
 
@@ -230,58 +320,29 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         let of_right = right.indices.to_slice(cx, &mut copy)?;
         // The transposition into C searches the rows, which must then be sorted.
         let sorted = self.problem.sorted_output || !direct;
-        if let Some(unsorted) = lists.as_mut().filter(|lists| sorted && !lists.form.sorted) {
-            // Ranks are found anew, and the scratch memory depends on whether there are any.
-            (kept.ranks, kept.scratch) = (None, None);
-            match unsorted.sort::<K>(cx, items, offsets) {
-                Err(error) if error.lacks_memory() => (*lists, *kept) = (None, Kept::NONE),
-                result => result?,
-            }
+        if sorted && lists.as_ref().is_some_and(|lists| !lists.form.sorted) {
+            kept.sort_lists(cx, (items, offsets), lists)?;
+        }
+        if self.problem.value_updates && lists.is_some() && matches!(kept.ranks, KeptRanks::Unknown) {
+            let ranks = Ranks::new(cx, &left, &right, self.products, offsets)?;
+            kept.ranks = ranks.map_or(KeptRanks::NotKept, KeptRanks::Kept);
         }
         let runs = window::meets_runs(&left, &right, of_right);
         let count = |row: usize| (offsets[row + 1] - offsets[row]) as usize;
-        let needs = Needs::of::<K>((0..left.rows).map(count), right.cols, self.rule);
         let follows = counted.steps.iter().any(|&step| step != rows::NEW);
-        if self.problem.value_updates && lists.is_some() {
-            let make = || Ranks::new(cx, &left, &right, self.products, offsets);
-            get_or_try_insert(&mut kept.ranks, make)?;
-        }
-        let reserve = |listed: bool, kept: &mut Kept<K, C>| -> Result<()> {
-            let needs = if listed { needs } else { needs.to_find(0, true) };
-            let summed = match runs {
-                _ if numeric::is_wide::<K>() => 0,
-                // All of A and B are read to see that they have not changed, which is no small part then.
-                _ if (self.products as usize) < left.indices.len() + right.indices.len() => 0,
-                true => places::SUMMED_RUNS,
-                false => places::SUMMED_COLS,
-            };
-            let ranked = matches!(kept.ranks, Some(Some(_)));
-            let needs = needs.to_sum(if follows { numeric::TRACE } else { 0 }, summed, ranked);
-            get_or_try_insert(&mut kept.scratch, || Scratch::new(cx, self.sets(), needs))?;
-            if !direct {
-                get_or_try_insert(&mut kept.starts, || target.starts(cx))?;
-                get_or_try_insert(&mut kept.values, || Buffer::zeroed(&cx.allocator, nnz))?;
-                if !listed {
-                    get_or_try_insert(&mut kept.columns, || Buffer::zeroed(&cx.allocator, nnz))?;
-                }
-            }
-            Ok(())
+        let room = Room {
+            threads: self.working_threads(),
+            needs: Needs::of::<K>((0..left.rows).map(count), right.cols, self.rule),
+            trace: if follows { numeric::TRACE } else { 0 },
+            summed: self.summed_columns(&left, &right, runs),
+            transposed: (!direct).then_some((&target, nnz)),
         };
-        let mut reserved = reserve(lists.is_some(), kept);
-        // Ranks and lists only save time: what the product needs comes first.
-        let lacks = |result: &Result<()>| result.as_ref().is_err_and(Error::lacks_memory);
-        if lacks(&reserved) && matches!(kept.ranks, Some(Some(_))) {
-            (kept.ranks, kept.scratch) = (Some(None), None);
-            reserved = reserve(lists.is_some(), kept);
-        }
-        if lacks(&reserved) && lists.is_some() {
-            (*lists, *kept) = (None, Kept::NONE);
-            reserved = reserve(false, kept);
-        }
-        reserved?;
-        // Recording them takes as long as they save in a few calls.
-        let late = kept.calls >= ranks::CALLS;
-        let mut ranks = kept.ranks.as_mut().and_then(Option::as_mut).filter(|_| late);
+        kept.reserve_what_fits(cx, &room, lists)?;
+        // Recording ranks takes as long as they save in a few calls.
+        let mut ranks = match &mut kept.ranks {
+            KeptRanks::Kept(ranks) if kept.calls >= ranks::CALLS => Some(ranks),
+            _ => None,
+        };
         let scratch = kept.scratch.as_mut().expect("it was reserved");
         let task = Task {
             left,
@@ -338,8 +399,14 @@ impl<K: Key, C: Combo> SpgemmExecutor for HostSpgemm<K, C> {
         if let Phase::Analyzed(products) = &self.phase {
             let (left, right) = self.operands.factors()?;
             let how = (self.rule, Form::new(self.problem.sorted_output, self.products));
-            let (counted, lists) =
-                symbolic::count_entries::<K>(cx, (&left, &right), products, &self.items, self.sets(), how)?;
+            let (counted, lists) = symbolic::count_entries::<K>(
+                cx,
+                (&left, &right),
+                products,
+                &self.items,
+                self.working_threads(),
+                how,
+            )?;
             (self.phase, self.lists) = (Phase::Counted(counted), lists);
         }
         match &self.phase {

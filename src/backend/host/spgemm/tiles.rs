@@ -15,7 +15,7 @@ use crate::memory::Context;
 use crate::operation::too_many_products;
 use crate::select::Source;
 use crate::support::{dispatch_spgemm, Combo, ComboVisitor, Types};
-use crate::types::{Accumulator, ComputeType, DataType, Element, Format, Operation};
+use crate::types::{Accumulator, ComputeType, DataType, Element, Format, Operation, Storage};
 
 /// Returns the types of a product of matrices with these values.
 fn types_of(a: DataType) -> Types {
@@ -99,7 +99,7 @@ fn plain(cx: &Context, tiles: &Tiles) -> Result<Plain<i32>> {
     Ok(room)
 }
 
-fn build<V: crate::types::Storage<T>, T: Accumulator>(
+fn build<V: Storage<T>, T: Accumulator>(
     cx: &Context,
     operand: &Operand<V>,
     name: &str,
@@ -110,8 +110,8 @@ fn build<V: crate::types::Storage<T>, T: Accumulator>(
     })
 }
 
-/// The tiles of a factor, with their owner.
-enum Owned<T: Accumulator> {
+/// The tiles of a factor, by who owns them.
+enum FactorTiles<T: Accumulator> {
     /// The plan's own copy.
     Plan(TileLayout<T>),
     /// The user's tiles, in place.
@@ -122,14 +122,14 @@ enum Owned<T: Accumulator> {
 pub struct TileFactor<V: Element, T: Accumulator> {
     name: &'static str,
     op: Operation,
-    tiles: Owned<T>,
+    tiles: FactorTiles<T>,
     /// Operand from which the tiles are made; `None` if A is in tiles.
     operand: Option<Operand<V>>,
     /// The pattern of A if it is in tiles.
     pattern: Option<Arc<TilePattern>>,
 }
 
-impl<V: crate::types::Storage<T>, T: Accumulator> TileFactor<V, T> {
+impl<V: Storage<T>, T: Accumulator> TileFactor<V, T> {
     /// Creates a factor from the user's tiles, or without these from the rows of op(A).
     pub fn new(
         cx: &Context,
@@ -149,7 +149,7 @@ impl<V: crate::types::Storage<T>, T: Accumulator> TileFactor<V, T> {
 
     /// Creates the factor from an operand.
     pub fn of_operand(cx: &Context, operand: Operand<V>, op: Operation, name: &'static str) -> Result<Self> {
-        let tiles = Owned::Plan(build(cx, &operand, name)?);
+        let tiles = FactorTiles::Plan(build(cx, &operand, name)?);
         Ok(TileFactor { name, op, tiles, operand: Some(operand), pattern: None })
     }
 
@@ -164,24 +164,24 @@ impl<V: crate::types::Storage<T>, T: Accumulator> TileFactor<V, T> {
         let layout = layout_of::<T>(tiles, name)?;
         let pattern = Some(Arc::clone(&layout.pattern));
         let tiles = if in_place {
-            Owned::Shared(layout)
+            FactorTiles::Shared(layout)
         } else {
             let plain = plain(cx, tiles)?;
             // Values of tiles have the type of the sums, and for a matrix in tiles that is also V.
             let rows = Operand::<V>::build(cx, &plain.matrix, op, Source::Canonical, name, false)?;
-            Owned::Plan(build(cx, &rows, name)?)
+            FactorTiles::Plan(build(cx, &rows, name)?)
         };
         Ok(TileFactor { name, op, tiles, operand: None, pattern })
     }
 
     /// Returns whether the user's tiles are read without a copy.
     pub fn in_place(&self) -> bool {
-        matches!(self.tiles, Owned::Shared(_))
+        matches!(self.tiles, FactorTiles::Shared(_))
     }
 
     /// Takes new values; `a` is the matrix with its values at the new address.
     pub fn update_values(&mut self, cx: &Context, a: &SparseMatrix) -> Result<()> {
-        let (Some(operand), Owned::Plan(layout)) = (&mut self.operand, &mut self.tiles) else {
+        let (Some(operand), FactorTiles::Plan(layout)) = (&mut self.operand, &mut self.tiles) else {
             return Err(Error::invalid(self.name, "it is in tiles and takes no array of values"));
         };
         operand.update_values(cx, a, self.op, self.name)?;
@@ -210,8 +210,8 @@ impl<V: Element, T: Accumulator> Deref for TileFactor<V, T> {
     type Target = TileLayout<T>;
     fn deref(&self) -> &TileLayout<T> {
         match &self.tiles {
-            Owned::Plan(layout) => layout,
-            Owned::Shared(layout) => layout,
+            FactorTiles::Plan(layout) => layout,
+            FactorTiles::Shared(layout) => layout,
         }
     }
 }

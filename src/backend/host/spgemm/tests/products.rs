@@ -292,7 +292,7 @@ fn summed_by_column(cx: &Context, (a, b): (&Stored<f64>, &Stored<f64>)) -> (Host
     executor.threads = 1;
     let first = bits(&run_csr(&mut executor, cx, 1.5, (24, 50)));
     let kept = executor.kept.as_ref().unwrap();
-    assert!(executor.lists.is_some() && matches!(kept.ranks, Some(None)), "it keeps ranks");
+    assert!(executor.lists.is_some() && matches!(kept.ranks, KeptRanks::NotKept), "it keeps ranks");
     (executor, first)
 }
 
@@ -341,6 +341,15 @@ fn a_row_that_ends_behind_the_last_entry_is_noticed() {
     run_csr(&mut executor, &cx, 1.0, (n as i64, n as i64));
 }
 
+/// Returns the ranks that a plan keeps, after a numeric phase, which decides whether it does.
+fn kept_ranks<K: Key, C: Combo>(executor: &HostSpgemm<K, C>) -> Option<&Ranks> {
+    match &executor.kept.as_ref().unwrap().ranks {
+        KeptRanks::Kept(ranks) => Some(ranks),
+        KeptRanks::NotKept => None,
+        KeptRanks::Unknown => panic!("it is not decided whether ranks are kept"),
+    }
+}
+
 /// A row that is shorter when ranks are recorded than when they were counted.
 #[test]
 #[should_panic(expected = "pattern of A or B changed")]
@@ -358,7 +367,7 @@ fn a_pattern_that_changes_before_ranks_are_recorded_is_noticed() {
     for _ in 0..ranks::CALLS {
         run_csr(&mut executor, &cx, 1.0, (n, n));
     }
-    let ranks = executor.kept.as_ref().and_then(|kept| kept.ranks.as_ref()).unwrap().as_ref();
+    let ranks = kept_ranks(&executor);
     assert!(ranks.is_some_and(|ranks| !ranks.recorded), "no ranks are to be recorded");
     // SAFETY: nothing reads the offset now.
     unsafe { *last -= 3 };
@@ -392,12 +401,12 @@ fn recorded_ranks_give_the_bits_of_a_new_plan() {
                 run_csr(&mut plan, &cx, 0.0, (n, n));
                 let expected = bits(&run_csr(&mut of(&a, false), &cx, 1.5, (n, n)));
                 for call in 0..ranks::CALLS + 1 {
-                    let ranks = plan.kept.as_ref().and_then(|kept| kept.ranks.as_ref()).unwrap().as_ref();
+                    let ranks = kept_ranks(&plan);
                     let recorded = ranks.is_some_and(|ranks| ranks.recorded);
                     assert_eq!(recorded, ranks.is_some() && call == ranks::CALLS, "{name}, call {call}");
                     assert!(bits(&run_csr(&mut plan, &cx, 1.5, (n, n))) == expected, "{name}, {rule:?}");
                 }
-                let ranks = plan.kept.as_ref().and_then(|kept| kept.ranks.as_ref()).unwrap().as_ref();
+                let ranks = kept_ranks(&plan);
                 let worth = plan.products() / 6 <= 2 * entries.len() as i64 + expected.len() as i64;
                 assert_eq!(ranks.is_some_and(|ranks| ranks.recorded), worth, "{name}");
                 kept[usize::from(worth)] += 1;
