@@ -41,11 +41,11 @@ pub const ROWS: usize = 16;
 pub const WIDTHS: [usize; 2] = [8, 16];
 /// Entry of `order` for a position without a row.
 pub const HOLE: u32 = u32::MAX;
-/// Largest number of blocks that one warp takes, as a whole row block or as a piece of a split one. Limits of
+/// Largest number of blocks that one warp takes, as a whole row block or as a part of a split one. Limits of
 /// 64 and 32 blocks of 16 columns took 66 and 126 µs for dc2 with 8 columns of B in fp16, 1.45 and 1.62 ms
 /// for cop20k with 128 columns. Two narrow blocks of halves go into one MMA.
 pub const MOST_BLOCKS: usize = 64;
-/// Smallest number of blocks that a piece should have: adding up its partial sums costs about as much as 8
+/// Smallest number of blocks that a part should have: adding up its partial sums costs about as much as 8
 /// blocks.
 const LEAST_BLOCKS: usize = 8;
 /// Limit on the number of blocks, which are numbered by 31 bits.
@@ -56,15 +56,15 @@ const MOST: usize = 1 << 31;
 pub struct Rules {
     /// Number of columns of a block.
     pub width: usize,
-    /// Largest number of blocks of a piece, since the launch ends with the longest one.
+    /// Largest number of blocks of a part, since the launch ends with the longest one.
     pub most: usize,
-    /// Number of work items to aim for, as long as pieces do not become too small for it.
+    /// Number of work items to aim for, as long as parts do not become too small for it.
     pub wanted: usize,
 }
 
 impl Rules {
     /// Returns the largest number of blocks, always even, of a row block that is not split, for a matrix of
-    /// `blocks` blocks in `row_blocks` row blocks. Where most row blocks are short, a piece has at most twice
+    /// `blocks` blocks in `row_blocks` row blocks. Where most row blocks are short, a part has at most twice
     /// their mean number of blocks, so that the items that start last are not the longest: limits of 64 and
     /// 128 narrow blocks took 41.1 and 47.5 µs for scircuit (35 blocks per row block) with 8 columns, 54.9
     /// and 46.6 µs for dnn90 (512) with 128 columns.
@@ -116,9 +116,9 @@ pub struct Bcsr<V: Element> {
     pub row_blocks: usize,
     /// Row at each position, if rows are permuted.
     pub order: Option<Buffer<u32>>,
-    /// Work items: whole row blocks and pieces of split ones.
+    /// Work items: whole row blocks and parts of split ones.
     pub items: Buffer<Item>,
-    /// Pieces of split row blocks.
+    /// Parts of split row blocks.
     pub parts: Buffer<WindowPart>,
     /// First column of each block, divided by the width.
     pub columns: Buffer<u32>,
@@ -242,7 +242,7 @@ impl<V: Element> Bcsr<V> {
         row_at(self.order.as_deref(), self.row_count, row_block * ROWS + at)
     }
 
-    /// Returns the row block of a work item, and all blocks of it. For a split row block only its first piece
+    /// Returns the row block of a work item, and all blocks of it. For a split row block only its first part
     /// returns them, the others `None`.
     pub fn row_block_at(&self, item: usize) -> Option<(usize, Range<usize>)> {
         window::window_at(&self.items, &self.parts, item)

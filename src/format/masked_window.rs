@@ -29,7 +29,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use super::window::Rules;
-use super::window::{Tiles, WindowLayout, WindowShape};
+use super::window::{TileStore, WindowLayout, WindowShape};
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Buffer};
 
@@ -71,7 +71,7 @@ pub fn check_entries(count: usize) -> Result<()> {
     }
 }
 
-impl Tiles for MaskedTiles {
+impl TileStore for MaskedTiles {
     const SHAPE: WindowShape = SHAPE;
 
     fn new(
@@ -121,7 +121,7 @@ impl Tiles for MaskedTiles {
         }
     }
 
-    fn details(height: usize, nnz: usize, distinct: usize, _places: usize) -> String {
+    fn details(height: usize, nnz: usize, distinct: usize, _value_count: usize) -> String {
         details(height, nnz, distinct, false)
     }
 }

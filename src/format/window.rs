@@ -8,15 +8,15 @@
 //!
 //! Values are stored as dense tiles of 16 rows (8 where h = 8) × 16 columns, the operand A of mma.m16n8k16
 //! (the operand B where h = 8: rows and columns swapped), in the order in which its lanes hold them, see
-//! [`place`]. Slots without an entry are 0. A block of a window of 32 or 64 rows has a tile for each 16 rows
+//! [`fragment_position`]. Slots without an entry are 0. A block of a window of 32 or 64 rows has a tile for each 16 rows
 //! that have an entry in it.
 //!
 //! Rows must be sorted. Arrays:
-//! - `items`: one [`Item`] per window, or one per piece of a window that is split because it has more blocks
-//!   than [`Rules::limit`]. First come the pieces, window after window, piece p at index p; then windows of
+//! - `items`: one [`Item`] per window, or one per part of a window that is split because it has more blocks
+//!   than [`Rules::limit`]. First come the parts, window after window, part p at index p; then windows of
 //!   more than [`long_from`] blocks, which should start first; then the others. Each class is in the order of
 //!   the rows, since neighbours share rows of B.
-//! - `parts`: a [`WindowPart`] per piece of a split window
+//! - `parts`: a [`WindowPart`] per part of a split window
 //! - `columns`: u32, [`BLOCK`] per block; with [`PADDING`] set: the window's last column again, for which the
 //!   block has no entry
 //! - `tiles` (h > 16): u32 per block: 16 · its first tile, plus a bit for each 16 rows that have a tile;
@@ -61,10 +61,10 @@ pub const PADDING: u32 = 1 << 31;
 pub const WHOLE: u32 = u32::MAX;
 /// Largest number of windows that may be split: the number of a handle's counters.
 pub const MOST_CUT: usize = COUNTER_BYTES / size_of::<u32>();
-/// Limit on the number of tiles, which are numbered by 28 bits.
+/// Number of blocks, and of tiles, from which on a matrix is refused: 28 bits number the tiles.
 const MOST_TILES: usize = 1 << 28;
 
-/// Work item: a window, or a piece of a split one.
+/// Work item: a window, or a part of a split one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub struct Item {
@@ -74,19 +74,19 @@ pub struct Item {
     pub first: u32,
     /// One behind the last block.
     pub end: u32,
-    /// Index of the piece in `parts`, or [`WHOLE`].
+    /// Index of the part in `parts`, or [`WHOLE`].
     pub part: u32,
 }
 
-/// Piece of a split window.
+/// Part of a split window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub struct WindowPart {
     /// The window.
     pub window: u32,
-    /// First piece of the window.
+    /// First part of the window.
     pub first: u32,
-    /// Number of pieces of the window.
+    /// Number of parts of the window.
     pub count: u32,
     /// Number of the window among the split ones.
     pub counter: u32,
@@ -97,7 +97,7 @@ pub struct WindowPart {
 pub struct Rules {
     /// Number of rows of a window.
     pub height: usize,
-    /// Largest number of blocks of a piece, since the launch ends with the longest one.
+    /// Largest number of blocks of a part, since the launch ends with the longest one.
     pub most: usize,
     /// Number of warps that share a window where C has few columns.
     pub sharing: usize,
@@ -119,8 +119,8 @@ pub(super) fn limit(most: usize, blocks: usize) -> usize {
 /// Largest number of columns of B with which one warp takes a window (kernels/spmm/window.cuh).
 pub const MOST_DIRECT: usize = 64;
 
-/// Returns the number of pieces of a window of `blocks` blocks, and the blocks of each but the last: an even
-/// number, since two blocks are staged at a time. 0 pieces: the window is not split.
+/// Returns the number of parts of a window of `blocks` blocks, and the blocks of each but the last: an even
+/// number, since two blocks are staged at a time. 0 parts: the window is not split.
 pub fn deal(blocks: usize, limit: usize) -> (usize, usize) {
     if blocks <= limit {
         return (0, blocks);
@@ -140,16 +140,16 @@ pub fn tile_values(height: usize) -> usize {
     height.min(16) * BLOCK
 }
 
-/// Returns the lane, and which of the lane's values, of row `row` and column `k` of a tile: the fragment of
-/// mma.m16n8k16's operand A, or for 8 rows that of B.
-pub fn place(height: usize, row: usize, k: usize) -> (usize, usize) {
+/// Returns the lane that holds row `row` and column `k` of a tile, and which of the lane's values they are: the
+/// fragment of mma.m16n8k16's operand A, or for 8 rows that of B.
+pub fn fragment_position(height: usize, row: usize, k: usize) -> (usize, usize) {
     let lane = row % 8 * 4 + k % 8 / 2;
-    let slot = if height == 8 { k / 8 * 2 + k % 2 } else { k / 8 * 4 + row / 8 * 2 + k % 2 };
-    (lane, slot)
+    let number = if height == 8 { k / 8 * 2 + k % 2 } else { k / 8 * 4 + row / 8 * 2 + k % 2 };
+    (lane, number)
 }
 
 /// Storage of a window's tiles, which records which slots hold an entry.
-pub trait Tiles: Sized {
+pub trait TileStore: Sized {
     /// Shape of blocks and tiles.
     const SHAPE: WindowShape;
 
@@ -178,7 +178,7 @@ pub trait Tiles: Sized {
     fn for_each<V: Copy>(&self, values: &[V], block: usize, f: impl FnMut(usize, usize, V));
 
     /// Returns a readable summary: height, ρ and fill of windows that have `distinct` columns in all.
-    fn details(height: usize, nnz: usize, distinct: usize, places: usize) -> String;
+    fn details(height: usize, nnz: usize, distinct: usize, value_count: usize) -> String;
 }
 
 /// Window layout in host memory, with either kind of tiles.
@@ -192,9 +192,9 @@ pub struct WindowLayout<V: Element, T> {
     pub nnz: usize,
     /// Number of columns of all windows.
     pub distinct: usize,
-    /// Work items: whole windows and pieces of split ones.
+    /// Work items: whole windows and parts of split ones.
     pub items: Buffer<Item>,
-    /// Pieces of split windows.
+    /// Parts of split windows.
     pub parts: Buffer<WindowPart>,
     /// Columns of the blocks.
     pub columns: Buffer<u32>,
@@ -232,7 +232,8 @@ pub(super) fn number_of(entry: &Entry) -> usize {
     (entry[1] & ((1 << 56) - 1)) as usize
 }
 
-/// Returns the entries of these rows sorted by column, those of a column by row.
+/// Returns the entries of these rows sorted by column, those of a column by how many of its entries their row
+/// has before, then by row.
 pub(super) fn gather<'a, I: Index, J: Index>(
     pattern: &Pattern<'_, I, J>,
     rows: Range<usize>,
@@ -275,12 +276,10 @@ pub(super) fn windows(rows: usize, height: usize) -> impl Iterator<Item = Range<
 
 /// Returns the error for a matrix with too many blocks or tiles.
 pub fn too_many(what: &str, count: usize) -> Error {
-    Error::unsupported(format!(
-        "A: algorithm window takes at most {MOST_TILES} {what} of 16 × 16 places; there are {count}"
-    ))
+    Error::unsupported(format!("A: algorithm window takes fewer than {MOST_TILES} {what}; there are {count}"))
 }
 
-/// Returns an error if the number of blocks or tiles does not fit the arrays.
+/// Returns an error unless there are fewer blocks or tiles than [`MOST_TILES`].
 pub fn check_count(what: &str, count: usize) -> Result<()> {
     if count < MOST_TILES {
         Ok(())
@@ -289,7 +288,7 @@ pub fn check_count(what: &str, count: usize) -> Result<()> {
     }
 }
 
-impl<V: Element, T: Tiles> WindowLayout<V, T> {
+impl<V: Element, T: TileStore> WindowLayout<V, T> {
     /// Builds the layout of a valid pattern of sorted rows, with `values` in its order; `rules` returns the
     /// parameters, given the counts. op(A) has less than 2^31 columns. Fails with `NOT_SUPPORTED` for 2^28
     /// blocks or dense tiles or more, and for 2^32 − 1 entries or more in masked tiles.
@@ -309,7 +308,7 @@ impl<V: Element, T: Tiles> WindowLayout<V, T> {
         let height = rules.height;
 
         // All windows of this height are counted, for the first block of each.
-        let (at, mut counts) = (statistics::place(height), Counts::default());
+        let (at, mut counts) = (statistics::height_index(height), Counts::default());
         let mut before = Buffer::<u64>::zeroed(allocator, rows.div_ceil(height) + 1)?;
         for (number, rows) in windows(rows, height).enumerate() {
             counts.add(at, gather(pattern, rows, &mut scratch).iter(), T::SHAPE);
@@ -318,7 +317,7 @@ impl<V: Element, T: Tiles> WindowLayout<V, T> {
         let (blocks, tiles) = (counts.blocks[at], counts.tiles[at]);
         check_count("blocks", blocks)?;
         let (items, parts) = schedule(allocator, &before, rules.limit(blocks))?;
-        let (store, places) = T::new(allocator, height, blocks, tiles, nnz)?;
+        let (store, value_count) = T::new(allocator, height, blocks, tiles, nnz)?;
         let mut out = WindowLayout {
             row_count: rows,
             height,
@@ -328,7 +327,7 @@ impl<V: Element, T: Tiles> WindowLayout<V, T> {
             parts,
             columns: Buffer::zeroed(allocator, blocks * width)?,
             store,
-            values: Buffer::zeroed(allocator, places)?,
+            values: Buffer::zeroed(allocator, value_count)?,
             slots: origin.slots(allocator, nnz)?,
         };
         for (number, rows) in windows(rows, height).enumerate() {
@@ -361,7 +360,7 @@ impl<V: Element, T: Tiles> WindowLayout<V, T> {
         self.columns.len() / T::SHAPE.block
     }
 
-    /// Returns the window of a work item, and all blocks of it. For a split window only its first piece
+    /// Returns the window of a work item, and all blocks of it. For a split window only its first part
     /// returns them, the others `None`.
     pub fn window_at(&self, item: usize) -> Option<(usize, Range<usize>)> {
         window_at(&self.items, &self.parts, item)
@@ -421,7 +420,7 @@ impl DenseTiles {
     }
 }
 
-impl Tiles for DenseTiles {
+impl TileStore for DenseTiles {
     const SHAPE: WindowShape = SHAPE;
 
     fn new(
@@ -460,9 +459,9 @@ impl Tiles for DenseTiles {
 
     fn enter(&mut self, block: usize, row: usize, k: usize) -> usize {
         let tile = self.tile(block, row / 16).expect("the entry is marked");
-        let (lane, slot) = place(self.height, row % 16, k);
-        self.stored[tile * LANES + lane] |= 1 << slot;
-        (tile * LANES + lane) * (tile_values(self.height) / LANES) + slot
+        let (lane, number) = fragment_position(self.height, row % 16, k);
+        self.stored[tile * LANES + lane] |= 1 << number;
+        (tile * LANES + lane) * (tile_values(self.height) / LANES) + number
     }
 
     #[inline(always)]
@@ -472,22 +471,22 @@ impl Tiles for DenseTiles {
             let Some(tile) = self.tile(block, group) else { continue };
             for row in 0..self.height.min(16) {
                 for k in 0..BLOCK {
-                    let (lane, slot) = place(self.height, row, k);
+                    let (lane, number) = fragment_position(self.height, row, k);
                     let lane = tile * LANES + lane;
-                    if self.stored[lane] >> slot & 1 != 0 {
-                        f(group * 16 + row, k, values[lane * per_lane + slot]);
+                    if self.stored[lane] >> number & 1 != 0 {
+                        f(group * 16 + row, k, values[lane * per_lane + number]);
                     }
                 }
             }
         }
     }
 
-    fn details(height: usize, nnz: usize, distinct: usize, places: usize) -> String {
-        details(height, nnz, distinct, places, false)
+    fn details(height: usize, nnz: usize, distinct: usize, value_count: usize) -> String {
+        details(height, nnz, distinct, value_count, false)
     }
 }
 
-/// Returns the window of a work item, and all blocks of it; `None` for pieces of a split window but the
+/// Returns the window of a work item, and all blocks of it; `None` for parts of a split window but the
 /// first.
 pub(super) fn window_at(items: &[Item], parts: &[WindowPart], item: usize) -> Option<(usize, Range<usize>)> {
     let Item { window, first, mut end, part } = items[item];
@@ -501,7 +500,7 @@ pub(super) fn window_at(items: &[Item], parts: &[WindowPart], item: usize) -> Op
     Some((window as usize, first as usize..end as usize))
 }
 
-/// Returns the work items and pieces of windows whose blocks start at `starts`.
+/// Returns the work items and parts of windows whose blocks start at `starts`.
 pub(super) fn schedule(
     allocator: &Arc<Allocator>,
     starts: &[u64],
@@ -544,8 +543,8 @@ pub(super) fn schedule(
 }
 
 /// Returns a readable summary: height, ρ and fill of windows that have `distinct` columns in all.
-pub fn details(height: usize, nnz: usize, distinct: usize, places: usize, clustered: bool) -> String {
-    let full = 100.0 * nnz as f64 / places.max(1) as f64;
+pub fn details(height: usize, nnz: usize, distinct: usize, value_count: usize, clustered: bool) -> String {
+    let full = 100.0 * nnz as f64 / value_count.max(1) as f64;
     format!("{}, tiles {full:.1} % full", masked_window::details(height, nnz, distinct, clustered))
 }
 

@@ -20,7 +20,7 @@ use crate::format::window;
 /// Number of rows of a band: fp32 sums of so many rows and 128 columns take 8 KiB of shared memory, so that 7
 /// blocks of 4 warps fit a multiprocessor.
 pub const ROWS: usize = 16;
-/// Number of entries of the longest piece of a split band: the launch ends with it.
+/// Number of entries of the longest part of a split band: the launch ends with it.
 const MOST: usize = 2048;
 
 /// Returns the number of entries of the longest band that is not split, for a matrix of `nnz` entries.

@@ -225,7 +225,7 @@ fn bands_have_every_entry_by_column() {
     }
     let origin = Origin { keep: false, positions: None };
     let layout = Bands::build(&allocator(), &long.pattern(), &long.values, origin).unwrap();
-    // Bands of 16, 16 and 8 rows and 300 columns: 4800, 4800, 2400 entries, in pieces of at most 2048.
+    // Bands of 16, 16 and 8 rows and 300 columns: 4800, 4800, 2400 entries, in parts of at most 2048.
     assert_eq!((layout.items.len(), layout.parts.len()), (8, 8));
 }
 

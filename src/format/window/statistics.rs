@@ -149,7 +149,7 @@ impl Counts {
     pub fn reuse(&self, height: usize) -> f64 {
         match self.sampled_nnz {
             0 => 1.0,
-            sampled_nnz => sampled_nnz as f64 / self.columns[place(height)].max(1) as f64,
+            sampled_nnz => sampled_nnz as f64 / self.columns[height_index(height)].max(1) as f64,
         }
     }
 
@@ -169,18 +169,18 @@ impl Counts {
     /// Returns the estimated numbers of blocks and of tiles of all windows of a height.
     pub fn all_blocks(&self, height: usize, shape: WindowShape) -> (f64, f64) {
         let unknown = self.nnz as f64 / shape.block as f64;
-        let at = place(height);
+        let at = height_index(height);
         (self.scaled(self.blocks[at], unknown), self.scaled(self.tiles[at], unknown))
     }
 
     /// Returns the estimated number of BCSR blocks of 16, or else of 8, columns in all windows of a height.
     pub fn all_spans(&self, height: usize, of_16: bool) -> f64 {
         let spans = if of_16 { &self.spans_16 } else { &self.spans_8 };
-        self.scaled(spans[place(height)], self.nnz as f64)
+        self.scaled(spans[height_index(height)], self.nnz as f64)
     }
 }
 
 /// Returns the index of a height in [`HEIGHTS`].
-pub(super) fn place(height: usize) -> usize {
+pub(super) fn height_index(height: usize) -> usize {
     HEIGHTS.iter().position(|&other| other == height).unwrap_or(0)
 }

@@ -56,7 +56,7 @@ fn check(matrix: &TestMatrix, rules: Rules) -> Window<f64> {
             let part = layout.parts[number];
             assert_eq!(part.window, item.window);
             assert!((part.first..part.first + part.count).contains(&item.part));
-            // Each piece but the last has an even number of blocks, and none is empty.
+            // Each part but the last has an even number of blocks, and none is empty.
             assert!(item.end > item.first);
             assert!(item.part + 1 == part.first + part.count || (item.end - item.first) % 2 == 0);
         }

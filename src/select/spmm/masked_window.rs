@@ -6,7 +6,7 @@ use crate::format::window::Counts;
 use crate::support::Types;
 use crate::types::ComputeType;
 
-/// Maximum number of blocks of a window, or of a piece of a split window, that a thread block takes.
+/// Maximum number of blocks of a window, or of a part of a split window, that a thread block takes.
 const MOST_BLOCKS: usize = 128;
 /// Maximum number of columns of B for which fewer warps take a window.
 const MOST_NARROW: usize = 32;
@@ -16,8 +16,8 @@ pub fn rules_on_host(_: &Counts) -> Rules {
     Rules { height: 16, most: MOST_BLOCKS, sharing: 1 }
 }
 
-/// Maximum number of blocks of a piece of a split window. With up to 32 columns a warp takes a window, and
-/// outlasts the others if that is long; pieces of 32 blocks cost more to join than they save.
+/// Maximum number of blocks of a part of a split window. With up to 32 columns a warp takes a window, and
+/// outlasts the others if that is long; parts of 32 blocks cost more to join than they save.
 fn most_blocks(n: usize) -> usize {
     if n <= MOST_NARROW {
         MOST_BLOCKS / 2

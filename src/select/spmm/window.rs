@@ -7,10 +7,10 @@ use crate::reorder;
 /// Shape of the clusters of rows: windows of 16 rows, or half of those of 32, that share columns.
 pub const CLUSTER: reorder::BlockShape = reorder::BlockShape { height: 16, width: 1 };
 
-/// Maximum number of blocks of a window, or of a piece of a split window, that a warp takes: with 128 the
+/// Maximum number of blocks of a window, or of a part of a split window, that a warp takes: with 128 the
 /// last one outlasts the others by 30 µs (rmat16: 48 µs for 32 columns; the prototype 18).
 const DIRECT_BLOCKS: usize = 32;
-/// Maximum number of blocks of a window, or of a piece, for a thread block that stages them two by two.
+/// Maximum number of blocks of a window, or of a part, for a thread block that stages them two by two.
 /// N = 128, 16 rows, with 32 and 64: dc2 152 and 80 µs, mip1 173 and 140, dnn90 44 and 35, rmat16 33.3 and
 /// 33.3.
 const STAGED_BLOCKS: usize = 64;
@@ -59,15 +59,15 @@ pub fn rules(counts: &Counts, n: usize, multiprocessors: usize) -> Rules {
     Rules { height, most: DIRECT_BLOCKS * sharing, sharing }
 }
 
-/// Maximum number of blocks of a piece of a split window in the staged form, for this number of tiles of
+/// Maximum number of blocks of a part of a split window in the staged form, for this number of tiles of
 /// columns.
 ///
 /// Pieces fill the device if windows are few, but the partial sums of each take as long as [`PART`] blocks:
-/// band1024 (256 windows of 67 blocks), N = 128, 256 and 512, whole 34, 44 and 82 µs, in two pieces 38, 69
-/// and 123; dnn90 (64 of 256), N = 512, whole 96 µs, in two pieces 77, in four 88.
+/// band1024 (256 windows of 67 blocks), N = 128, 256 and 512, whole 34, 44 and 82 µs, in two parts 38, 69
+/// and 123; dnn90 (64 of 256), N = 512, whole 96 µs, in two parts 77, in four 88.
 fn staged_most(blocks: f64, windows: usize, tiles: usize, multiprocessors: usize) -> usize {
     let mean = blocks / windows.max(1) as f64;
-    // Speed by the number of windows' pieces that a multiprocessor has at one time; four fit.
+    // Speed by the number of windows' parts that a multiprocessor has at one time; four fit.
     let rate = |at_once: f64| match at_once {
         4.0.. => 1.0,
         3.0.. => 0.9,
@@ -84,9 +84,9 @@ fn staged_most(blocks: f64, windows: usize, tiles: usize, multiprocessors: usize
     STAGED_BLOCKS.max((1.25 * mean / best as f64) as usize)
 }
 
-/// Number of blocks that take as long as a piece's partial sums, from dnn90's times with 1, 2 and 4 pieces.
+/// Number of blocks that take as long as a part's partial sums, from dnn90's times with 1, 2 and 4 parts.
 const PART: f64 = 22.0;
-/// Maximum number of pieces of a window that are tried.
+/// Maximum number of parts of a window that are tried.
 const MOST_PARTS: usize = 8;
 
 /// Maximum number of columns of A that a block of threads marks at one time when it numbers those of a
@@ -132,14 +132,14 @@ pub fn form_of(n: usize) -> usize {
     usize::from(n > 32) + usize::from(n > MOST_DIRECT) + usize::from(wide)
 }
 
-/// Maximum number of items per piece of a split window for which 12 blocks of threads a multiprocessor are
-/// better than 10 faster ones, as the launch ends with its longest piece: N = 128, dc2 101 and 80 µs, mip1
-/// 154 and 140, rmat16 37 and 34, N = 512 (6 and 5 blocks) dc2 253 and 215; but webbase (one piece in 580
+/// Maximum number of items per part of a split window for which 12 blocks of threads a multiprocessor are
+/// better than 10 faster ones, as the launch ends with its longest part: N = 128, dc2 101 and 80 µs, mip1
+/// 154 and 140, rmat16 37 and 34, N = 512 (6 and 5 blocks) dc2 253 and 215; but webbase (one part in 580
 /// items) 263 and 277, mac_econ (none) 69 and 72.
 const FEW_PARTS: usize = 256;
 
-/// Returns whether the staged kernel for many pieces is taken, for windows of `height` rows and this number
-/// of pieces among the items.
+/// Returns whether the staged kernel for many parts is taken, for windows of `height` rows and this number
+/// of parts among the items.
 pub fn has_many_parts(height: usize, [parts, items]: [usize; 2]) -> bool {
     height == 16 && parts * FEW_PARTS > items
 }

@@ -1,5 +1,5 @@
-//! Lists of windows, or row blocks, that are cut into pieces (src/format/window.rs has the rules): the lists
-//! are made on the device, with the data that kernels need to add up the pieces' sums.
+//! Lists of windows, or row blocks, that are cut into parts (src/format/window.rs has the rules): the lists
+//! are made on the device, with the data that kernels need to add up the parts' sums.
 
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::DeviceCall;
@@ -19,7 +19,7 @@ same_elements!(WindowPart = "format/window.cuh Part" { window, first, count, cou
 const THREADS: u32 = 256;
 
 kernel_structs! {
-    /// Workspace for joining the pieces of cut windows, laid out as the kernels' `Join`.
+    /// Workspace for joining the parts of cut windows, laid out as the kernels' `Join`.
     pub(super) struct Join = "spmm/parts.cuh Join" {
         sums: Address,
         counters: Address,
@@ -28,11 +28,11 @@ kernel_structs! {
     }
 }
 
-/// Work items of a launch: whole windows (or row blocks, or bands), and pieces of those that are cut.
+/// Work items of a launch: whole windows (or row blocks, or bands), and parts of those that are cut.
 pub(crate) struct WorkItems {
     pub(crate) items: DeviceBuffer<Item>,
     pub(crate) parts: DeviceBuffer<WindowPart>,
-    /// Number of windows that are cut into pieces.
+    /// Number of windows that are cut into parts.
     pub(crate) cut: i64,
 }
 filled_members!(WorkItems { items, parts });
@@ -48,7 +48,7 @@ impl WorkItems {
         tiles::at_once(self.cut as usize, tiles::COUNTERS)
     }
 
-    /// Returns the workspace for the pieces, whose sums are at `sums`.
+    /// Returns the workspace for the parts, whose sums are at `sums`.
     pub(super) fn join(&self, cx: &Context, sums: Address) -> Join {
         let part_count = self.parts.len() as i64;
         Join { sums, counters: cx.counters, part_count, counter_count: self.cut }
@@ -93,7 +93,7 @@ pub(super) fn schedule(
     let items = DeviceBuffer::<Item>::new(cx, (part_count + windows - cut) as usize)?;
     let parts = DeviceBuffer::<WindowPart>::new(cx, part_count as usize)?;
     let write_items = kernel("window_items")?;
-    // SAFETY: the sums say where each window's items and pieces go.
+    // SAFETY: the sums say where each window's items and parts go.
     unsafe {
         launch!(write_items, grid(windows, THREADS, "window")?, THREADS, 0, cx.stream;
             windows, first.address(), limit, most_cut, counts.address(), items.address(), parts.address())?;

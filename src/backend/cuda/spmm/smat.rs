@@ -276,7 +276,7 @@ impl DenseExecutor<DenseMatrix> for SmatSpmm {
             };
             let grid = (blocks, tiles.div_ceil(together) as u32);
             // SAFETY: the operands are as their descriptors say, the layout is complete, and the workspace is
-            // large enough for the pieces of these tiles.
+            // large enough for the parts of these tiles.
             unsafe {
                 launch_product!(form.kernel, (grid.0, grid.1), WARPS as u32 * 32, form.shared, cx.stream;
                     matrix, dense, alpha, beta, join, together as i32)?;

@@ -324,7 +324,7 @@ impl SwiftSpmm {
                 col_stride: o.c_col,
             };
             let grid = (grid(arrays.work.items.len().div_ceil(WARPS))?, count.div_ceil(columns) as u32);
-            // SAFETY: as above; the workspace holds the sums of the pieces of these tiles, and the handle
+            // SAFETY: as above; the workspace holds the sums of the parts of these tiles, and the handle
             // lends its counters to one call at a time.
             unsafe {
                 launch!(kernel, (grid.0, grid.1), (WARPS * LANES) as u32, 0, cx.stream;

@@ -12,7 +12,7 @@ pub(super) mod number;
 
 use std::sync::Arc;
 
-use self::arrays::{Arrays, Tiles};
+use self::arrays::{Arrays, TileStore};
 pub(super) use self::dense_tiles::DenseTiles;
 pub(super) use self::masked_tiles::MaskedTiles;
 use super::analysis::{reorder_of, Analysis, SharedResults};
@@ -52,7 +52,7 @@ pub(in crate::backend::cuda::spmm) struct Form {
     columns: usize,
     /// Threads per block.
     threads: u32,
-    /// Items (windows or pieces of windows) per block.
+    /// Items (windows or parts of windows) per block.
     items: u32,
     /// Warps that share an item in the direct form of dense tiles; else 0.
     sharing: u32,
@@ -69,7 +69,7 @@ struct WindowWorkspaceOffsets {
 }
 
 /// Executor of SpMM `window`.
-pub(super) struct WindowSpmm<T: Tiles> {
+pub(super) struct WindowSpmm<T: TileStore> {
     device: Arc<Device>,
     problem: SpmmProblem,
     arrays: Arrays<T>,
@@ -85,7 +85,7 @@ pub(super) struct WindowSpmm<T: Tiles> {
 /// Arrays, and row of C for each row of them if the rows are clustered.
 type Ordered<T> = (Arrays<T>, Option<Arc<DeviceBuffer<u32>>>);
 
-fn make_arrays<T: Tiles>(analysis: &Analysis<'_>, clusters: bool, rules: Rules) -> Result<Ordered<T>> {
+fn make_arrays<T: TileStore>(analysis: &Analysis<'_>, clusters: bool, rules: Rules) -> Result<Ordered<T>> {
     let &Analysis { cx, problem, .. } = analysis;
     let size = problem.types.a.size();
     analysis.with_window_rows(clusters, |from| {
@@ -93,7 +93,7 @@ fn make_arrays<T: Tiles>(analysis: &Analysis<'_>, clusters: bool, rules: Rules) 
     })
 }
 
-impl<T: Tiles> WindowSpmm<T> {
+impl<T: TileStore> WindowSpmm<T> {
     /// Builds the executor.
     pub(super) fn build(analysis: &Analysis<'_>, clusters: bool) -> Result<Self> {
         Self::new(analysis, clusters, T::rules(analysis, clusters)?)
@@ -139,7 +139,7 @@ impl<T: Tiles> WindowSpmm<T> {
     }
 }
 
-impl<T: Tiles> DenseExecutor<DenseMatrix> for WindowSpmm<T> {
+impl<T: TileStore> DenseExecutor<DenseMatrix> for WindowSpmm<T> {
     fn workspace_bytes(&self, n: usize) -> usize {
         self.workspace_offsets(n).total
     }
@@ -184,7 +184,7 @@ impl<T: Tiles> DenseExecutor<DenseMatrix> for WindowSpmm<T> {
                 flags,
             };
             // SAFETY: the operands are as their descriptors say, the layout is complete, and the workspace is
-            // large enough for the pieces of these tiles.
+            // large enough for the parts of these tiles.
             unsafe {
                 launch_product!(form.kernel, (blocks, deep), form.threads, form.shared, cx.stream;
                     matrix, dense, alpha, beta, join, last)?;

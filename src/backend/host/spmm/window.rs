@@ -9,7 +9,7 @@ use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
 use crate::error::Result;
 use crate::format::masked_window::MaskedTiles;
-use crate::format::window::{Counts, DenseTiles, Rules, Tiles, WindowLayout, HEIGHTS};
+use crate::format::window::{Counts, DenseTiles, Rules, TileStore, WindowLayout, HEIGHTS};
 use crate::memory::Context;
 use crate::select::{spmm as select, Source};
 use crate::support::Combo;
@@ -20,7 +20,7 @@ use crate::types::{Element, LayoutKind, Storage};
 const COLUMNS: usize = 32;
 
 /// Tiles of windows, with the rules by which the host chooses their shape.
-pub(super) trait HostTiles: Tiles + Send + Sync {
+pub(super) trait HostTiles: TileStore + Send + Sync {
     const RULES: fn(&Counts) -> Rules;
 }
 

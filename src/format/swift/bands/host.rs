@@ -14,9 +14,9 @@ use crate::types::{Element, Index};
 /// Band layout in host memory.
 #[derive(Debug)]
 pub struct Bands<V: Element> {
-    /// Work items: whole bands and pieces of split ones.
+    /// Work items: whole bands and parts of split ones.
     pub items: Buffer<Item>,
-    /// Pieces of split bands.
+    /// Parts of split bands.
     pub parts: Buffer<WindowPart>,
     /// Column of each entry.
     pub columns: Buffer<u32>,

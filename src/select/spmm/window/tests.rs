@@ -35,7 +35,7 @@ fn few_long_windows_are_shared() {
 fn few_windows_are_cut_to_fill_the_device() {
     // 256 windows of 67 blocks, two a multiprocessor: splitting them costs more than it gains.
     assert_eq!([1, 2, 4].map(|tiles| staged_most(256.0 * 67.0, 256, tiles, 132)), [83; 3]);
-    // 64 windows of 256 blocks: as many pieces as fill the device, and fewer with more tiles.
+    // 64 windows of 256 blocks: as many parts as fill the device, and fewer with more tiles.
     assert_eq!([1, 2, 4].map(|tiles| staged_most(64.0 * 256.0, 64, tiles, 132)), [64, 80, 160]);
     // Enough windows: only those much longer than the mean are split.
     assert_eq!(staged_most(1e6, 10_000, 1, 132), 125);
@@ -82,7 +82,7 @@ fn kernels_go_by_the_columns_of_c() {
 
 #[test]
 fn parts_have_a_kernel_where_there_are_many() {
-    // webbase with one piece in 580 items; one in 255; windows of 32 rows, which have no such kernel.
+    // webbase with one part in 580 items; one in 255; windows of 32 rows, which have no such kernel.
     assert!(!has_many_parts(16, [100, 58_000]) && has_many_parts(16, [100, 25_500]));
     assert!(!has_many_parts(16, [0, 1000]) && !has_many_parts(32, [100, 1000]));
 }

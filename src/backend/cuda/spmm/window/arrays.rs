@@ -1,5 +1,5 @@
 //! Builder of windows on the device, bit-identical to [`crate::format::window::WindowLayout::build`], with
-//! either kind of tiles ([`Tiles`]).
+//! either kind of tiles ([`TileStore`]).
 
 use bytemuck::Pod;
 
@@ -22,7 +22,7 @@ use crate::types::Address;
 
 /// Storage of a window's tiles on the device, which records which slots hold an entry, and the kernels that
 /// multiply such tiles.
-pub(in crate::backend::cuda::spmm) trait Tiles:
+pub(in crate::backend::cuda::spmm) trait TileStore:
     Fill + Sized + Send + Sync
 {
     /// Element of the array of values.
@@ -92,7 +92,7 @@ pub(in crate::backend::cuda::spmm) trait Tiles:
 }
 
 /// Layout `window` on the device.
-pub(in crate::backend::cuda::spmm) struct Arrays<T: Tiles> {
+pub(in crate::backend::cuda::spmm) struct Arrays<T: TileStore> {
     pub(super) height: usize,
     pub(super) row_count: i64,
     pub(super) nnz: i64,
@@ -104,9 +104,9 @@ pub(in crate::backend::cuda::spmm) struct Arrays<T: Tiles> {
     pub(super) values: DeviceBuffer<T::Value>,
     pub(super) slots: Option<Slots>,
 }
-filled_members!(where T: Tiles, Arrays<T> { work, columns, tiles, values, slots });
+filled_members!(where T: TileStore, Arrays<T> { work, columns, tiles, values, slots });
 
-impl<T: Tiles> Arrays<T> {
+impl<T: TileStore> Arrays<T> {
     /// Makes the layout of rows that have been validated and are sorted, with values of `size` bytes. `origins`
     /// is given if values will be updated, with the positions of the user's values. Blocks.
     pub(super) fn build(

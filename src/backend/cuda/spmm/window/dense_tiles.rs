@@ -1,7 +1,7 @@
 //! Dense tiles of windows with 16-bit values (src/format/window.rs), filled by kernels/format/window.cu and
 //! multiplied by kernels/spmm/window.cuh.
 
-use super::arrays::{Arrays, Tiles};
+use super::arrays::{Arrays, TileStore};
 use super::number::{Numbering, FILL};
 use super::Form;
 use crate::backend::cuda::device::{Device, DeviceCall};
@@ -58,7 +58,7 @@ pub(in crate::backend::cuda::spmm) struct DenseTiles {
 }
 filled_members!(DenseTiles { tiles, stored });
 
-impl Tiles for DenseTiles {
+impl TileStore for DenseTiles {
     type Value = u16;
     type Matrix = WindowMatrix;
     const NUMBERED: WindowShape = SHAPE;

@@ -1,7 +1,7 @@
 //! Masked tiles of windows with values of 4 and 8 bytes (src/format/masked_window.rs), filled by
 //! kernels/format/masked_window.cu and multiplied by kernels/spmm/masked_f32.cuh and kernels/spmm/masked_f64.cuh.
 
-use super::arrays::{Arrays, Tiles};
+use super::arrays::{Arrays, TileStore};
 use super::number::Numbering;
 use super::Form;
 use crate::backend::cuda::device::{Device, DeviceCall};
@@ -51,7 +51,7 @@ kernel_structs! {
     }
 }
 
-/// Variant of the kernels: a block of threads multiplies one item (a window or a piece of one) for so many
+/// Variant of the kernels: a block of threads multiplies one item (a window or a part of one) for so many
 /// columns of C.
 #[derive(Clone, Copy, Debug)]
 struct MaskedKernelShape {
@@ -117,7 +117,7 @@ pub(in crate::backend::cuda::spmm) struct MaskedTiles {
 }
 filled_members!(MaskedTiles { masks, starts });
 
-impl Tiles for MaskedTiles {
+impl TileStore for MaskedTiles {
     /// Values are bytes, padded to a multiple of a pack.
     type Value = u8;
     type Matrix = MaskedMatrix;

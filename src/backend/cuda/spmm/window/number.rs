@@ -1,5 +1,5 @@
 //! Numbering of the columns of windows on the device (kernels/format/window_ranks.cuh), and the numbers of
-//! blocks, tiles, pieces and items, which follow from it alone. It takes one wait and no sort.
+//! blocks, tiles, parts and items, which follow from it alone. It takes one wait and no sort.
 
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::DeviceCall;
@@ -143,7 +143,7 @@ pub(crate) struct Numbering {
 }
 
 impl Numbering {
-    /// Numbers the columns, and cuts windows into pieces of at most `most` blocks
+    /// Numbers the columns, and cuts windows into parts of at most `most` blocks
     /// ([`crate::format::window::Rules::most`]). The rows must be sorted, with at least one entry and fewer
     /// than 2^32 entries. Blocks.
     pub(crate) fn new(
@@ -187,7 +187,7 @@ impl Numbering {
         check_count("tiles", tiles as usize)?;
         let items = DeviceBuffer::<Item>::new(cx, part_count as usize + windows as usize - cut as usize)?;
         let parts = DeviceBuffer::<WindowPart>::new(cx, part_count as usize)?;
-        // SAFETY: the sums say where each window's items and pieces go.
+        // SAFETY: the sums say where each window's items and parts go.
         unsafe {
             launch!(kernel_of("window_items")?, threads(windows)?, THREADS, 0, cx.stream;
                 windows, starts.address(), most, most_cut, before.address(), items.address(), parts.address())?;
