@@ -150,7 +150,7 @@ template <class J> struct Row {
             length = stop - start;
         }
         int64_t all;
-        const int64_t sum = block_sums(length, of_warps, all);
+        const int64_t sum = block_prefix_sum(length, of_warps, all);
         sums[threadIdx.x] = sum;
         starts[threadIdx.x] = start - (sum - length);
         __syncthreads();
@@ -248,7 +248,7 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
         window += (slice + slices - static_cast<int>(window % slices)) % slices;
     }
     int64_t all;
-    block_sums(found, of_warps, all);
+    block_prefix_sum(found, of_warps, all);
     if (threadIdx.x == 0) {
         if (slices == 1) {
             counts[number] = all;
@@ -281,7 +281,7 @@ __device__ __forceinline__ int64_t rank_words(const Word *words, int used, int *
         const int i = first + threadIdx.x;
         const int64_t own = i < used ? __popcll(words[i]) : 0;
         int64_t all;
-        const int64_t sum = block_sums(own, of_warps, all);
+        const int64_t sum = block_prefix_sum(own, of_warps, all);
         if (i < used)
             ranks[i] = static_cast<int>(count + sum - own);
         count += all;

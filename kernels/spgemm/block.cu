@@ -1,9 +1,9 @@
-// Rows of C with more entries than a warp sorts, of which few add several products: a thread block
-// takes one row, with a hash table in shared memory, whatever the range of its columns. The
-// products are taken in their order, one per thread, as many at a time as there are threads.
-// Products that belong to one sum claim it; the first of them is added, and the others try again in
-// the next turn. So each sum is added in the order of the row's factors, and only repeated columns
-// cost extra turns.
+// Rows of C with more entries than a warp sorts and, where entries have been counted, few products
+// per entry in the mean (BLOCK_WORK in spgemm/rows.cu): a thread block takes one row, with a hash
+// table in shared memory, whatever the range of its columns. The products are taken in their order,
+// one per thread, as many at a time as there are threads. Products that belong to one sum claim it;
+// the first of them is added, and the others try again in the next turn. So each sum is added in
+// the order of the row's entries of `left`, and only repeated columns cost extra turns.
 #include "spgemm/common.cuh"
 
 using namespace tarsia;
@@ -14,9 +14,9 @@ namespace {
 // Number of products that a thread holds at a time.
 constexpr int HELD = 2;
 
-// Row of the product, with a batch of entries of `left`, one per thread. `sums`: number of products
-// of the batch up to and with each entry; `starts`: position in `right` that product 0 would have,
-// counted back from each entry's products.
+// Row of C, with a batch of entries of `left`, one per thread. `sums`: number of products of the
+// batch up to and with each entry. Product p of the batch that belongs to entry e (sums[e - 1] <= p
+// < sums[e]) is at starts[e] + p in `right`.
 template <class J> struct Row {
     const Factor &left, &right;
     const J *columns;
@@ -37,7 +37,7 @@ template <class J> struct Row {
         int64_t start;
         const int length = products_of(left, right, first + threadIdx.x, end, start);
         int all;
-        const int sum = block_sums(length, of_warps, all);
+        const int sum = block_prefix_sum(length, of_warps, all);
         sums[threadIdx.x] = sum;
         starts[threadIdx.x] = start - (sum - length);
         __syncthreads();
@@ -45,14 +45,14 @@ template <class J> struct Row {
     }
 
     // Returns the entry of the batch that a product belongs to: the first one whose sum exceeds the
-    // product's number.
-    __device__ __forceinline__ int owner_of(int product) const {
-        int owner = 0;
+    // product's number. blockDim.x is a power of two.
+    __device__ __forceinline__ int entry_of(int product) const {
+        int entry = 0;
         for (int step = blockDim.x / 2; step > 0; step /= 2) {
-            if (sums[owner + step - 1] <= product)
-                owner += step;
+            if (sums[entry + step - 1] <= product)
+                entry += step;
         }
-        return owner;
+        return entry;
     }
 };
 
@@ -74,13 +74,13 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
     for (int64_t first = row.begin; first < row.end; first += blockDim.x) {
         const int total = row.load_batch(first);
         for (int product = threadIdx.x; product < total; product += blockDim.x) {
-            const int64_t at = starts[row.owner_of(product)] + product;
+            const int64_t at = starts[row.entry_of(product)] + product;
             insert(table, size, static_cast<KeyType>(row.columns[at] - right.base), added);
         }
         __syncthreads();
     }
     int all;
-    block_sums(added, of_warps, all);
+    block_prefix_sum(added, of_warps, all);
     if (threadIdx.x == 0)
         counts[number] = all;
 }
@@ -95,20 +95,20 @@ template <class T> struct Hand {
 // Multiplies the thread's products of a batch that begins at entry `first` of `left`, from product
 // `base` of `total` on, and inserts their columns in the table.
 template <class A, class B, class T, class J>
-__device__ __forceinline__ void take_products(const Row<J> &row, const A *left_values,
-                                              const B *right_values, bool vanishes, int64_t first,
-                                              int base, int total, Key<J> *table, int size,
-                                              int &added, Hand<T> &hand) {
+__device__ __forceinline__ void
+multiply_and_insert(const Row<J> &row, const A *left_values, const B *right_values, bool vanishes,
+                    int64_t first, int base, int total, Key<J> *table, int size, int &added,
+                    Hand<T> &hand) {
 #pragma unroll
     for (int h = 0; h < HELD; ++h) {
         const int at = base + h * static_cast<int>(blockDim.x) + threadIdx.x;
         hand.waits[h] = at < total;
         if (hand.waits[h]) {
-            const int owner = row.owner_of(at);
-            const int64_t position = row.starts[owner] + at;
+            const int entry = row.entry_of(at);
+            const int64_t position = row.starts[entry] + at;
             const Key<J> key = static_cast<Key<J>>(row.columns[position] - row.right.base);
             hand.product[h] = vanishes ? zero<T>()
-                                       : times(widen<T>(left_values[first + owner]),
+                                       : times(widen<T>(left_values[first + entry]),
                                                widen<T>(right_values[position]));
             hand.slot[h] = insert(table, size, key, added);
         }
@@ -149,12 +149,6 @@ __device__ __forceinline__ void order_columns(const Output &out, int64_t place, 
                                               Key<J> *table, int size, int &added, int *found,
                                               uint64_t *words) {
     using KeyType = Key<J>;
-    int padded = 64;
-    while (padded < entries)
-        padded *= 2;
-    for (int i = threadIdx.x; i < padded; i += blockDim.x)
-        words[i] = ~uint64_t(0);
-    __syncthreads();
     if (out.known) {
         const J *kept = static_cast<const J *>(out.kept);
         for (int i = threadIdx.x; i < entries; i += blockDim.x) {
@@ -164,6 +158,12 @@ __device__ __forceinline__ void order_columns(const Output &out, int64_t place, 
         __syncthreads();
         return;
     }
+    int padded = 64;
+    while (padded < entries)
+        padded *= 2;
+    for (int i = threadIdx.x; i < padded; i += blockDim.x)
+        words[i] = ~uint64_t(0);
+    __syncthreads();
     for (int i = threadIdx.x; i < size; i += blockDim.x) {
         const KeyType key = table[i];
         if (key != empty<KeyType>()) {
@@ -223,8 +223,8 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         const int total = row.load_batch(first);
         for (int base = 0; base < total; base += batch) {
             Hand<T> hand;
-            take_products(row, left_values, right_values, alpha.vanishes, first, base, total, table,
-                          size, added, hand);
+            multiply_and_insert(row, left_values, right_values, alpha.vanishes, first, base, total,
+                                table, size, added, hand);
             add_in_turns(hand, target, claims, turn);
         }
     }

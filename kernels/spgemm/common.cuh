@@ -56,14 +56,14 @@ struct Factor {
     __device__ __forceinline__ int64_t column(int64_t at) const { return indices[at] - base; }
 };
 
-// Rule by which rows of more than `longest` factors are cut into parts of `part` factors, where
-// warps take windows of their columns. (`Cut` in src/select/spgemm/wide.rs.)
+// Rule by which rows of more than `longest` entries of the left factor are cut into parts of `part`
+// of them, where warps take windows of their columns. (`Cut` in src/select/spgemm/wide.rs.)
 struct Cut {
     int64_t longest;
     int64_t part;
 
-    __device__ __forceinline__ int64_t parts(int64_t factors) const {
-        return factors > longest ? (factors + part - 1) / part : 1;
+    __device__ __forceinline__ int64_t parts(int64_t entries) const {
+        return entries > longest ? (entries + part - 1) / part : 1;
     }
 };
 
@@ -159,14 +159,14 @@ __device__ __forceinline__ bool take_item(const Item *list, int64_t count, Taken
     return take_item(list, count, number, item);
 }
 
-// Sets bits of a word in shared memory. Reads the word first, since most products meet a column
-// that is already set, and atomics to one word are serialized.
-__device__ __forceinline__ void set_bits(uint32_t *word, uint32_t bits) {
-    if ((*const_cast<volatile uint32_t *>(word) & bits) == 0)
-        atomicOr(word, bits);
+// Sets the one bit of `bit` in a word in shared memory. Reads the word first, since most products
+// meet a column that is already set, and atomics to one word are serialized.
+__device__ __forceinline__ void set_one_bit(uint32_t *word, uint32_t bit) {
+    if ((*const_cast<volatile uint32_t *>(word) & bit) == 0)
+        atomicOr(word, bit);
 }
 template <class At> __device__ __forceinline__ void set_bit(uint32_t *words, At at) {
-    set_bits(words + (at >> 5), 1u << (at & 31));
+    set_one_bit(words + (at >> 5), 1u << (at & 31));
 }
 
 // Overlap of the kernels of one phase, which take rows of different bins: they are independent of
@@ -205,27 +205,17 @@ __device__ __forceinline__ void cluster_barrier() { __syncthreads(); }
 __device__ __forceinline__ int64_t of_block(const int64_t *mine, int) { return *mine; }
 #endif
 
-// Returns the inclusive sum over the warp.
-template <class T> __device__ __forceinline__ T warp_sums(T value) {
-    for (int delta = 1; delta < 32; delta *= 2) {
-        const T other = __shfl_up_sync(ALL_LANES, value, delta);
-        if (lane_id() >= delta)
-            value += other;
-    }
-    return value;
-}
-
-// Returns the inclusive sum over the block, and the total in `all`; `of_warps` is shared memory of
-// 32 elements. All threads call it; it ends with a barrier.
-template <class T> __device__ __forceinline__ T block_sums(T value, T *of_warps, T &all) {
+// Returns the inclusive prefix sum over the block, and the total in `all`; `of_warps` is shared
+// memory of 32 elements. All threads call it; it ends with a barrier.
+template <class T> __device__ __forceinline__ T block_prefix_sum(T value, T *of_warps, T &all) {
     const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-    value = warp_sums(value);
+    value = prefix_sum(value);
     if (lane_id() == 31)
         of_warps[warp] = value;
     __syncthreads();
     if (warp == 0) {
         T sum = lane_id() < warps ? of_warps[lane_id()] : T(0);
-        sum = warp_sums(sum);
+        sum = prefix_sum(sum);
         __syncwarp();
         of_warps[lane_id()] = sum;
     }
@@ -262,7 +252,7 @@ __device__ __forceinline__ void scan_in_block(int64_t count, int64_t *out, Funct
         // The next numbers are on their way while the block adds up these.
         load(first + STEP);
         int64_t all;
-        int64_t before = carried + block_sums(sum, of_warps, all) - sum;
+        int64_t before = carried + block_prefix_sum(sum, of_warps, all) - sum;
         carried += all;
 #pragma unroll
         for (int i = 0; i < EACH; ++i) {
@@ -276,10 +266,7 @@ __device__ __forceinline__ void scan_in_block(int64_t count, int64_t *out, Funct
 // Returns the minimum over the block; `of_warps` as above. Ends with a barrier.
 __device__ __forceinline__ int64_t block_least(int64_t value, int64_t *of_warps) {
     const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-    for (int lanes = 16; lanes > 0; lanes /= 2) {
-        const int64_t other = __shfl_xor_sync(ALL_LANES, value, lanes);
-        value = other < value ? other : value;
-    }
+    value = warp_min(value);
     if (lane_id() == 0)
         of_warps[warp] = value;
     __syncthreads();
@@ -401,7 +388,7 @@ __device__ __forceinline__ void for_products(const Factor &left, const Factor &r
     for (int64_t first = left.start(row); first < end; first += 32) {
         int64_t start;
         const int length = products_of(left, right, first + lane_id(), end, start);
-        const int sum = warp_sums(length);
+        const int sum = prefix_sum(length);
         const int total = __shfl_sync(ALL_LANES, sum, 31);
         start -= sum - length;
         for (int base = 0; base < total; base += 32) {
@@ -446,11 +433,11 @@ constexpr unsigned SHORT = 10;
 // Takes the products of 32 rows of `right`, one row per lane, in their order, up to 32 · HELD at a
 // time: load(h, active, owner, position) loads the products, all of whose loads are in flight
 // together, and add(h, distinct) then adds them; with `distinct` they are of one row of `right`.
-// Rows have less than 2^26 products.
+// Each lane's `length` is less than 2^26, so that an int holds the sum of all 32.
 template <int HELD, class Load, class Add>
 __device__ __forceinline__ void for_products_ahead(int64_t from, unsigned length, Load load,
                                                    Add add) {
-    const int sum = warp_sums(static_cast<int>(length));
+    const int sum = prefix_sum(static_cast<int>(length));
     const int total = __shfl_sync(ALL_LANES, sum, 31);
     unsigned rest = __ballot_sync(ALL_LANES, length > 0);
     if (total < SHORT * __popc(rest)) {
@@ -496,8 +483,8 @@ __device__ __forceinline__ void for_products_ahead(int64_t from, unsigned length
     }
 }
 
-// Finds the positions of the factors of a row's products, one product per lane, in their order;
-// returns false in lanes without a product. The row has at most 32 products.
+// Finds the positions in `left` and `right` of a row's products, one product per lane, in their
+// order; returns false in lanes without a product. The row has at most 32 products.
 __device__ __forceinline__ bool take_products(const Factor &left, const Factor &right, int64_t row,
                                               int64_t &left_at, int64_t &right_at) {
     const int64_t end = left.start(row + 1);
@@ -506,7 +493,7 @@ __device__ __forceinline__ bool take_products(const Factor &left, const Factor &
     for (int64_t first = left.start(row); first < end; first += 32) {
         int64_t start;
         const int length = products_of(left, right, first + lane_id(), end, start);
-        const int sum = warp_sums(length);
+        const int sum = prefix_sum(length);
         const int total = __shfl_sync(ALL_LANES, sum, 31);
         const int product = lane_id() - taken;
         const int owner = owner_of(sum, product);
@@ -557,7 +544,7 @@ __device__ __forceinline__ void add_products(T *sums, bool active, unsigned slot
     add_in_order(sums, active, slot, product, rank, rounds);
 }
 
-// Adds the products of the factors [begin, end) of `left`, where these meet short rows of `right`:
+// Adds the products of the entries [begin, end) of `left`, where these meet short rows of `right`:
 // one product per lane, with HELD loaded ahead. `range` finds the entries of a row of `right` (see
 // for_rows_ahead). A product of column c is added to sums[slot(c − low)], unless c − low is `span`
 // or more.
@@ -571,12 +558,12 @@ add_products_of_short_rows(const Factor &left, const Factor &right, const A *lef
         const T own =
             first + lane_id() < end ? widen<T>(left_values[first + lane_id()]) : zero<T>();
         unsigned column[HELD];
-        T factors[HELD];
+        T multipliers[HELD];
         B values[HELD];
         for_products_ahead<HELD>(
             from, length,
             [&](int h, bool active, int owner, int64_t at) {
-                factors[h] = from_lane(own, owner);
+                multipliers[h] = from_lane(own, owner);
                 column[h] = span;
                 if (active) {
                     column[h] = static_cast<unsigned>(columns[at] - low);
@@ -586,7 +573,7 @@ add_products_of_short_rows(const Factor &left, const Factor &right, const A *lef
             [&](int h, bool distinct) {
                 const bool active = column[h] < span;
                 const unsigned at = active ? slot(column[h]) : 0;
-                const T product = active ? times(factors[h], widen<T>(values[h])) : zero<T>();
+                const T product = active ? times(multipliers[h], widen<T>(values[h])) : zero<T>();
                 add_products(sums, active, at, product, distinct);
             });
     });

@@ -46,7 +46,7 @@ template <class T> __device__ __forceinline__ bool is_finite(T value) {
     return value - value == T(0);
 }
 
-// Computes one entry of C from the stored entries, in the order of the row's factors.
+// Computes one entry of C from the stored entries, in the order of the row's entries of `left`.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ T entry(const Factor &left, const Factor &right, const A *left_values,
                                    const B *right_values, int64_t row, int64_t column) {

@@ -1,13 +1,13 @@
 // Rows of many entries in a bounded range of columns. A task is one window of WINDOW columns of one
 // row; a warp takes it and keeps a sum for each column in shared memory, addressed by column. The
-// warp takes the factors of the row one after the other, and the columns of one row of `right` are
-// distinct, so that no two lanes add to one sum at a time. Where rows of `right` are very short,
-// lanes take products of several rows, and those of one sum take turns. So each sum is in the order
-// of the row's factors.
+// warp takes the entries of the row of `left` one after the other, and the columns of one row of
+// `right` are distinct, so that no two lanes add to one sum at a time. Where rows of `right` are
+// very short, lanes take products of several rows, and those of one sum take turns. So each sum is
+// in the order of the row's entries of `left`.
 //
-// Rows of very many factors are cut into parts, with one task per part and window. A part has the
-// column bits and the sums of its own factors; those of all parts of a window are combined in the
-// order of the parts.
+// Rows of very many entries of `left` are cut into parts, with one task per part and window. A part
+// has the column bits and the sums of its own entries; those of all parts of a window are combined
+// in the order of the parts.
 #include "spgemm/common.cuh"
 #include "spgemm/tasks.cuh"
 
@@ -20,8 +20,8 @@ constexpr int THREADS = 128;
 // Number of entries of a row of `right` that a lane holds at a time.
 constexpr int HELD = 4;
 
-// Sums of C's entries that the parts after the first of each row of the list store, part after
-// part, from before[index] on.
+// Sums of the later parts of split rows. Those of row number `index` of the list begin at
+// before[index]: one for each entry of the row for part 1, then as many for part 2, and so on.
 struct Partial {
     const int64_t *before;
     void *sums;
@@ -47,64 +47,63 @@ __device__ __forceinline__ void find_entries(const Factor &right, const Starts &
     }
 }
 
-// Finds the factors of a task, and the number of parts of its row.
-__device__ __forceinline__ void factors_of(const Factor &left, const Cut &cut, const Task &task,
-                                           int64_t &begin, int64_t &end, int64_t &parts) {
+// Finds the entries of `left` that a task takes; returns the number of parts of its row.
+__device__ __forceinline__ int64_t find_left_entries(const Factor &left, const Cut &cut,
+                                                     const Task &task, int64_t &begin,
+                                                     int64_t &end) {
     begin = left.start(task.row);
     end = left.start(task.row + 1);
-    parts = cut.parts(end - begin);
+    const int64_t parts = cut.parts(end - begin);
     if (parts > 1) {
         begin += task.part * cut.part;
         end = min(end, begin + cut.part);
     }
+    return parts;
 }
 
-// masks[32 · task + i] = bits of the columns 32 · i … of the window that the row has; counts[task]
-// = their number. `bits` are such words for all rows and windows of `right`, or NULL.
-template <class J>
-__device__ __forceinline__ void count_task(const Factor &left, const Factor &right, const Cut &cut,
-                                           const Starts &starts, const uint32_t *bits,
-                                           const Task *tasks, int64_t count, uint32_t *masks,
-                                           uint32_t *counts) {
-    __shared__ __align__(16) uint8_t marks[THREADS / 32][WINDOW];
-    int64_t number;
-    Task task;
-    if (!take_item(tasks, count, number, task))
-        return;
-    const J *columns = static_cast<const J *>(right.indices.data);
-    const int64_t low = static_cast<int64_t>(task.window) * WINDOW + right.base;
-    int64_t begin, end, parts;
-    factors_of(left, cut, task, begin, end, parts);
-    uint8_t *mine = marks[threadIdx.x >> 5];
+// Returns the lane's word of the mask of a task's columns, from `bits`: such words for all rows and
+// windows of `right`.
+__device__ __forceinline__ uint32_t mask_of_bits(const Factor &left, const Factor &right,
+                                                 const Starts &starts, const uint32_t *bits,
+                                                 int64_t window, int64_t begin, int64_t end) {
     uint32_t word = 0;
-    if (bits == nullptr) {
-        for (int i = 0; i < WINDOW / 512; ++i)
-            reinterpret_cast<uint4 *>(mine)[i * 32 + lane_id()] = make_uint4(0, 0, 0, 0);
-        __syncwarp();
-    }
     const auto range = [&](int64_t, int64_t k, int64_t &from, unsigned &length) {
-        find_entries(right, starts, k, task.window, from, length);
-        if (bits != nullptr)
-            from = (k * starts.windows + task.window) * 32;
+        find_entries(right, starts, k, window, from, length);
+        from = (k * starts.windows + window) * 32;
     };
     for_rows_ahead(left, begin, end, range, [&](int64_t, int64_t from, unsigned length) {
         unsigned rest = __ballot_sync(ALL_LANES, length > 0);
-        if (bits != nullptr) {
-            while (rest != 0) {
-                uint32_t found[HELD];
+        while (rest != 0) {
+            uint32_t found[HELD];
 #pragma unroll
-                for (int h = 0; h < HELD; ++h) {
-                    const int owner = rest != 0 ? __ffs(rest) - 1 : 0;
-                    const int64_t at = __shfl_sync(ALL_LANES, from, owner);
-                    found[h] = rest != 0 ? bits[at + lane_id()] : 0;
-                    rest &= rest - 1;
-                }
-#pragma unroll
-                for (int h = 0; h < HELD; ++h)
-                    word |= found[h];
+            for (int h = 0; h < HELD; ++h) {
+                const int owner = rest != 0 ? __ffs(rest) - 1 : 0;
+                const int64_t at = __shfl_sync(ALL_LANES, from, owner);
+                found[h] = rest != 0 ? bits[at + lane_id()] : 0;
+                rest &= rest - 1;
             }
-            return;
+#pragma unroll
+            for (int h = 0; h < HELD; ++h)
+                word |= found[h];
         }
+    });
+    return word;
+}
+
+// Returns the same from the columns of `right`; `marks` has a byte for each column of the window.
+template <class J>
+__device__ __forceinline__ uint32_t mask_of_columns(const Factor &left, const Factor &right,
+                                                    const Starts &starts, int64_t window,
+                                                    int64_t begin, int64_t end, uint8_t *marks) {
+    for (int i = 0; i < WINDOW / 512; ++i)
+        reinterpret_cast<uint4 *>(marks)[i * 32 + lane_id()] = make_uint4(0, 0, 0, 0);
+    __syncwarp();
+    const J *columns = static_cast<const J *>(right.indices.data);
+    const int64_t low = window * WINDOW + right.base;
+    const auto range = [&](int64_t, int64_t k, int64_t &from, unsigned &length) {
+        find_entries(right, starts, k, window, from, length);
+    };
+    for_rows_ahead(left, begin, end, range, [&](int64_t, int64_t from, unsigned length) {
         unsigned column[HELD];
         for_products_ahead<HELD>(
             from, length,
@@ -113,34 +112,54 @@ __device__ __forceinline__ void count_task(const Factor &left, const Factor &rig
             },
             [&](int h, bool) {
                 if (column[h] < WINDOW)
-                    mine[column[h]] = 1;
+                    marks[column[h]] = 1;
             });
     });
-    if (bits == nullptr) {
-        __syncwarp();
-        const uint4 *own = reinterpret_cast<const uint4 *>(mine + 32 * lane_id());
+    __syncwarp();
+    uint32_t word = 0;
+    const uint4 *own = reinterpret_cast<const uint4 *>(marks + 32 * lane_id());
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const uint4 four = own[half];
-            const uint32_t parts[4] = {four.x, four.y, four.z, four.w};
+    for (int half = 0; half < 2; ++half) {
+        const uint4 four = own[half];
+        const uint32_t words[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                // Packs the lowest bits of four bytes.
-                word |= ((parts[i] * 0x10204080u) >> 28) << (16 * half + 4 * i);
-            }
+        for (int i = 0; i < 4; ++i) {
+            // Packs the lowest bits of four bytes.
+            word |= ((words[i] * 0x10204080u) >> 28) << (16 * half + 4 * i);
         }
     }
+    return word;
+}
+
+// masks[32 · task + i] = bits of the columns 32 · i … of the window that the row has;
+// entry_counts[task] = their number. `bits` may be NULL.
+template <class J>
+__device__ __forceinline__ void count_task(const Factor &left, const Factor &right, const Cut &cut,
+                                           const Starts &starts, const uint32_t *bits,
+                                           const Task *tasks, int64_t count, uint32_t *masks,
+                                           uint32_t *entry_counts) {
+    __shared__ __align__(16) uint8_t marks[THREADS / 32][WINDOW];
+    int64_t number;
+    Task task;
+    if (!take_item(tasks, count, number, task))
+        return;
+    int64_t begin, end;
+    find_left_entries(left, cut, task, begin, end);
+    const uint32_t word = bits != nullptr
+                              ? mask_of_bits(left, right, starts, bits, task.window, begin, end)
+                              : mask_of_columns<J>(left, right, starts, task.window, begin, end,
+                                                   marks[threadIdx.x >> 5]);
     masks[number * 32 + lane_id()] = word;
     const unsigned all = __reduce_add_sync(ALL_LANES, static_cast<unsigned>(__popc(word)));
     if (lane_id() == 0)
-        counts[number] = all;
+        entry_counts[number] = all;
 }
 
-// Entries of a row of `right` that a lane holds, with the factor of `left`.
+// Entries of a row of `right` that a lane holds, with the value of `left` that multiplies them.
 template <class B, class T> struct Hand {
     unsigned column[HELD];
     B value[HELD];
-    T factor;
+    T multiplier;
     unsigned length;
 
     // Adds the products to the sums of the window.
@@ -155,10 +174,10 @@ template <class B, class T> struct Hand {
 #pragma unroll
             for (int h = 0; h < HELD; ++h) {
                 if (32 * h < length && column[h] < WINDOW)
-                    sums[column[h]] = plus(sum[h], times(factor, widen<T>(value[h])));
+                    sums[column[h]] = plus(sum[h], times(multiplier, widen<T>(value[h])));
             }
         } else if (column[0] < WINDOW) {
-            sums[column[0]] = plus(sums[column[0]], times(factor, widen<T>(value[0])));
+            sums[column[0]] = plus(sums[column[0]], times(multiplier, widen<T>(value[0])));
         }
         // Another lane may have the same columns in the next row of `right`.
         __syncwarp();
@@ -173,17 +192,17 @@ template <class A, class B, class T, class J> struct Entries {
     const B *right_values;
     const Starts &starts;
     int64_t window, low, end;
-    // First factor that no lane has taken.
+    // First entry of `left` that no lane has taken.
     int64_t first;
-    // The lane's factor, and the entries of its row of `right`.
+    // Value of the lane's entry of `left`, and the entries of the row of `right` that it meets.
     T own = zero<T>();
     int64_t from = 0;
     unsigned length = 0;
-    // Lanes whose rows are yet to be taken; position, length and factor of the row in hand.
+    // Lanes whose rows are yet to be taken; position, length and multiplier of the row in hand.
     unsigned rest = 0;
     int64_t position = 0;
     unsigned left_over = 0;
-    T factor = zero<T>();
+    T multiplier = zero<T>();
 
     // Goes to the next row; returns false if there is none.
     __device__ __forceinline__ bool next_row() {
@@ -202,7 +221,7 @@ template <class A, class B, class T, class J> struct Entries {
         rest &= rest - 1;
         position = __shfl_sync(ALL_LANES, from, owner) + lane_id();
         left_over = __shfl_sync(ALL_LANES, length, owner);
-        factor = from_lane(own, owner);
+        multiplier = from_lane(own, owner);
         return true;
     }
 
@@ -212,7 +231,7 @@ template <class A, class B, class T, class J> struct Entries {
             return false;
         const J *columns = static_cast<const J *>(right.indices.data);
         hand.length = min(left_over, 32u * HELD);
-        hand.factor = factor;
+        hand.multiplier = multiplier;
 #pragma unroll
         for (int h = 0; h < HELD; ++h) {
             // This condition is uniform across the warp; the next one is not for the last entries.
@@ -244,25 +263,26 @@ template <class A, class B, class T, class J> struct Entries {
     }
 };
 
-// Stores the sums of a task of a row in `parts` parts, from before[number] on; the first part
-// stores the columns, too.
+// Stores the sums of task `number`, whose row has `parts` parts: those of the first part in C, with
+// the columns, and those of the others in `partial`. entry_starts[number - task.part] is the number
+// of entries that the row has before the window.
 template <class T, class J>
 __device__ __forceinline__ void store_window(const Task &task, int64_t number, int64_t parts,
                                              const T *sums, const Scale<T> &alpha,
-                                             const uint32_t *masks, const uint32_t *before,
+                                             const uint32_t *masks, const uint32_t *entry_starts,
                                              const Partial &partial, const Output &out) {
     // Mask and position of a window are stored with its first part.
     const int64_t whole = number - task.part;
     const uint32_t word = masks[whole * 32 + lane_id()];
     const int64_t base = static_cast<int64_t>(task.window) * WINDOW;
-    int64_t place = out.offsets[task.row] + before[whole];
+    int64_t place = out.offsets[task.row] + entry_starts[whole];
     T *values = static_cast<T *>(out.values);
     if (task.part > 0) {
         if (alpha.vanishes)
             return;
         const int64_t entries = out.offsets[task.row + 1] - out.offsets[task.row];
         values = static_cast<T *>(partial.sums);
-        place = partial.before[task.index] + (task.part - 1) * entries + before[whole];
+        place = partial.before[task.index] + (task.part - 1) * entries + entry_starts[whole];
     }
     for (int i = 0; i < WINDOW / 32; ++i) {
         const uint32_t mask = __shfl_sync(ALL_LANES, word, i);
@@ -283,7 +303,7 @@ template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 multiply_task(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
               const Scalar<T> &scale, const Cut &cut, const Starts &starts, bool right_is_short,
-              const Task *tasks, int64_t count, const uint32_t *masks, const uint32_t *before,
+              const Task *tasks, int64_t count, const uint32_t *masks, const uint32_t *entry_starts,
               const Partial &partial, const Output &out) {
     extern __shared__ __align__(16) unsigned char memory[];
     T *sums = reinterpret_cast<T *>(memory) + (threadIdx.x >> 5) * WINDOW;
@@ -292,8 +312,8 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
     if (!take_item(tasks, count, number, task))
         return;
     const int64_t low = static_cast<int64_t>(task.window) * WINDOW + right.base;
-    int64_t begin, end, parts;
-    factors_of(left, cut, task, begin, end, parts);
+    int64_t begin, end;
+    const int64_t parts = find_left_entries(left, cut, task, begin, end);
     const Scale<T> alpha(scale);
     for (int i = lane_id(); i < WINDOW; i += 32)
         sums[i] = zero<T>();
@@ -310,15 +330,15 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
                                     task.window, low,   end,         begin};
         entries.add_all(sums);
     }
-    store_window<T, J>(task, number, parts, sums, alpha, masks, before, partial, out);
+    store_window<T, J>(task, number, parts, sums, alpha, masks, entry_starts, partial, out);
 }
 
 // Adds the sums of a window's other parts to those of the first, in order, and scales them. The
-// warps of the window's parts take turns at 32 entries.
+// warps of the window's parts divide its entries, 32 at a time.
 template <class T>
 __device__ __forceinline__ void add_parts(const Ints &offsets, const Scalar<T> &scale,
                                           const Cut &cut, const Task *tasks, int64_t count,
-                                          const uint32_t *masks, const uint32_t *before,
+                                          const uint32_t *masks, const uint32_t *entry_starts,
                                           const Partial &partial, const Output &out) {
     int64_t number;
     Task task;
@@ -332,9 +352,9 @@ __device__ __forceinline__ void add_parts(const Ints &offsets, const Scalar<T> &
     const int found = static_cast<int>(
         __reduce_add_sync(ALL_LANES, static_cast<unsigned>(__popc(masks[whole * 32 + lane_id()]))));
     const int64_t entries = out.offsets[task.row + 1] - out.offsets[task.row];
-    T *values = static_cast<T *>(out.values) + out.offsets[task.row] + before[whole];
+    T *values = static_cast<T *>(out.values) + out.offsets[task.row] + entry_starts[whole];
     const T *others =
-        static_cast<const T *>(partial.sums) + partial.before[task.index] + before[whole];
+        static_cast<const T *>(partial.sums) + partial.before[task.index] + entry_starts[whole];
     for (int64_t i = 32 * task.part + lane_id(); i < found; i += 32 * parts) {
         T sum = values[i];
         constexpr int AHEAD = 16;
@@ -388,11 +408,12 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // out[i] = number of tasks of row list[i], whose columns are in [low, low + span); `offsets` are
 // those of `left`. With `few`, in one block of 1,024 threads, out[i] = number of tasks of the rows
-// before it, and out[count] is the total, for up to 4,095 rows.
+// before it, and out[count] is the total (the host does so below NUMBERED_BY_A_BLOCK rows, see
+// src/backend/cuda/spgemm/wide.rs).
 extern "C" __global__ void __launch_bounds__(1024)
-    spgemm_dense_windows_windows(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
-                                 const int64_t *lows, const int64_t *spans, int32_t few,
-                                 int64_t *out) {
+    spgemm_dense_windows_task_counts(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
+                                     const int64_t *lows, const int64_t *spans, int32_t few,
+                                     int64_t *out) {
     const auto tasks = [&](int64_t i) {
         const uint32_t row = list[i];
         const int64_t low = lows[row];
@@ -405,7 +426,7 @@ extern "C" __global__ void __launch_bounds__(1024)
             out[i] = tasks(i);
         return;
     }
-    scan_in_block(count + 1, out, [&](int64_t i) { return i < count ? tasks(i) : 0; });
+    scan_in_block(count + 1, out, tasks);
 }
 
 // tasks[begin[i] …] = windows of row list[i], each in parts. One warp per row.
@@ -429,14 +450,14 @@ extern "C" __global__ void __launch_bounds__(256)
 // counts of the others become 0. One warp per task.
 extern "C" __global__ void __launch_bounds__(THREADS)
     spgemm_dense_windows_merge(Ints offsets, Cut cut, const Task *tasks, int64_t count,
-                               uint32_t *masks, uint32_t *counts) {
+                               uint32_t *masks, uint32_t *entry_counts) {
     int64_t number;
     Task task;
     if (!take_item(tasks, count, number, task))
         return;
     if (task.part > 0) {
         if (lane_id() == 0)
-            counts[number] = 0;
+            entry_counts[number] = 0;
         return;
     }
     const int64_t parts = cut.parts(offsets[task.row + 1] - offsets[task.row]);
@@ -449,15 +470,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     masks[number * 32 + lane_id()] = word;
     const unsigned all = __reduce_add_sync(ALL_LANES, static_cast<unsigned>(__popc(word)));
     if (lane_id() == 0)
-        counts[number] = all;
+        entry_counts[number] = all;
 }
 
-// counts[list[i]] = sum of the entries of the row's tasks, whose numbers are replaced by their
-// exclusive sums; extra[i] = number of sums that the row's parts after the first store (`Partial`).
-// Rows have less than 2^32 entries. `counts` and `extra` may be NULL. One warp per row.
+// counts[list[i]] = sum of the entry counts of the row's tasks, which the kernel turns into entry
+// starts, their exclusive sums; extra[i] = number of sums that the row's parts after the first
+// store (`Partial`). Rows have less than 2^32 entries. `counts` and `extra` may be NULL. One warp
+// per row.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_dense_windows_sums(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
-                              const int64_t *begin, uint32_t *entries, int64_t *counts,
+                              const int64_t *begin, uint32_t *entry_counts, int64_t *counts,
                               int64_t *extra) {
     const int64_t i = first_item() / 32;
     if (i >= count)
@@ -465,10 +487,10 @@ extern "C" __global__ void __launch_bounds__(256)
     uint32_t before = 0;
     for (int64_t at = begin[i]; at < begin[i + 1]; at += 32) {
         const bool mine = at + lane_id() < begin[i + 1];
-        const uint32_t own = mine ? entries[at + lane_id()] : 0;
-        const uint32_t sum = warp_sums(own);
+        const uint32_t own = mine ? entry_counts[at + lane_id()] : 0;
+        const uint32_t sum = prefix_sum(own);
         if (mine)
-            entries[at + lane_id()] = before + sum - own;
+            entry_counts[at + lane_id()] = before + sum - own;
         before += __shfl_sync(ALL_LANES, sum, 31);
     }
     if (lane_id() > 0)
@@ -483,9 +505,9 @@ extern "C" __global__ void __launch_bounds__(256)
 #define KERNEL_count(name, J)                                                                      \
     extern "C" __global__ void __launch_bounds__(THREADS, 10)                                      \
         name(Factor left, Factor right, Cut cut, Starts starts, const uint32_t *bits,              \
-             const Task *tasks, int64_t count, uint32_t *masks, uint32_t *counts) {                \
+             const Task *tasks, int64_t count, uint32_t *masks, uint32_t *entry_counts) {          \
         let_next_begin();                                                                          \
-        count_task<int##J##_t>(left, right, cut, starts, bits, tasks, count, masks, counts);       \
+        count_task<int##J##_t>(left, right, cut, starts, bits, tasks, count, masks, entry_counts); \
         end_after_previous();                                                                      \
     }
 KERNELS(count, (), (spgemm_dense_windows_count_32, 32), (spgemm_dense_windows_count_64, 64))
@@ -495,10 +517,11 @@ KERNELS(count, (), (spgemm_dense_windows_count_32, 32), (spgemm_dense_windows_co
     extern "C" __global__ void __launch_bounds__(THREADS, sizeof(T) > 8 ? 3 : 6) name(             \
         Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
         Cut cut, Starts starts, int32_t right_is_short, const Task *tasks, int64_t count,          \
-        const uint32_t *masks, const uint32_t *before, Partial partial, Output out) {              \
+        const uint32_t *masks, const uint32_t *entry_starts, Partial partial, Output out) {        \
         let_next_begin();                                                                          \
         multiply_task<A, B, T, J>(left, right, left_values, right_values, alpha, cut, starts,      \
-                                  right_is_short != 0, tasks, count, masks, before, partial, out); \
+                                  right_is_short != 0, tasks, count, masks, entry_starts, partial, \
+                                  out);                                                            \
         end_after_previous();                                                                      \
     }
 KERNELS(multiply, (), (spgemm_dense_windows_multiply_f64_32, f64, 32),
@@ -518,8 +541,8 @@ KERNELS(multiply, (), (spgemm_dense_windows_multiply_f64_32, f64, 32),
 #define PARTS(name, A, B, C, T)                                                                    \
     extern "C" __global__ void __launch_bounds__(THREADS)                                          \
         name(Ints offsets, Scalar<T> alpha, Cut cut, const Task *tasks, int64_t count,             \
-             const uint32_t *masks, const uint32_t *before, Partial partial, Output out) {         \
-        add_parts<T>(offsets, alpha, cut, tasks, count, masks, before, partial, out);              \
+             const uint32_t *masks, const uint32_t *entry_starts, Partial partial, Output out) {   \
+        add_parts<T>(offsets, alpha, cut, tasks, count, masks, entry_starts, partial, out);        \
     }
 KERNELS(parts, (), (spgemm_dense_windows_parts_f64, f64), (spgemm_dense_windows_parts_f32, f32),
         (spgemm_dense_windows_parts_f16f32, f16f32), (spgemm_dense_windows_parts_bf16f32, bf16f32),

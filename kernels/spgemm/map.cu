@@ -77,7 +77,7 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
         const unsigned own = at < last ? ends[at] : 0;
         unsigned sum, all;
         if (WHOLE_BLOCK) {
-            sum = block_sums(own, of_warps, all);
+            sum = block_prefix_sum(own, of_warps, all);
         } else {
             sum = own;
             for (int delta = 1; delta < width; delta *= 2) {

@@ -172,8 +172,8 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     if (entries != nullptr && first_item() == 0)
         entries[rows] = 0;
-    block_sums(low, of_warps, low);
-    block_sums(high, of_warps, high);
+    block_prefix_sum(low, of_warps, low);
+    block_prefix_sum(high, of_warps, high);
     if (threadIdx.x == 0) {
         if (low > 0)
             atomicAdd(totals, low);
@@ -351,12 +351,14 @@ struct RowStatistics {
     }
 
     // Number of entries of the left factor's row, or 0 if that is not known.
-    __device__ __forceinline__ int64_t factors(int64_t row) const {
+    __device__ __forceinline__ int64_t left_entries(int64_t row) const {
         return left.data != nullptr ? left[row + 1] - left[row] : 0;
     }
 
     // Returns whether the row of C is a scaled row of `right`.
-    __device__ __forceinline__ bool is_scaled_row(int64_t row) const { return factors(row) == 1; }
+    __device__ __forceinline__ bool is_scaled_row(int64_t row) const {
+        return left_entries(row) == 1;
+    }
 
     __device__ __forceinline__ bool has_shifted_pattern(int64_t row) const {
         return shifted_runs != nullptr && shifted_runs[row] != 1;
@@ -369,19 +371,20 @@ constexpr int64_t GROUP_SPAN = 65536, DENSE_WINDOW = 1024;
 // Largest number of columns in a group's range for each product of its rows: a word of the bitmap,
 // for 32 columns, costs about as much as two products.
 constexpr int64_t GROUP_RANGE = 16;
-// Number of factors above which a row is no group by itself: a warp takes factors one after the
-// other, and the longest row would determine the time.
+// Number of entries of the left factor's row above which a row is no group by itself: a warp takes
+// them one after the other, and the longest row would determine the time.
 constexpr int64_t GROUP_ALONE = 256;
-// Number of entries that each factor of a row counts for at least, where the row's lanes are chosen
-// by its entries: lanes take as many factors at a time as they are, each with a memory latency.
-constexpr int64_t FACTOR_ENTRIES = 4;
+// Number of entries of C that each entry of the left factor's row counts for at least, where the
+// row's lanes are chosen by its entries of C: lanes take as many entries of the left factor at a
+// time as they are, each with a memory latency.
+constexpr int64_t ENTRIES_PER_LEFT = 4;
 // Number of products per entry up to which a block takes a row whose entries are known.
 constexpr int64_t BLOCK_WORK = 4;
 // Number of products per column of a row's range from which on the row is wide in any case, and
 // number of columns per product up to which it is wide if it is no group: beyond, nearly all lanes
 // that search a window find nothing.
 constexpr int64_t DENSE_ALWAYS = 16, DENSE_RANGE = 4;
-// Number of entries of a row with one factor up to which a warp takes 32 such rows, as in
+// Number of entries of a scaled row of `right` up to which a warp takes 32 such rows, as in
 // kernels/spgemm/scaled_row.cu.
 constexpr int64_t SCALED_SHORT = 64;
 
@@ -392,7 +395,7 @@ __device__ __forceinline__ int64_t dense_windows(const RowStatistics &statistics
         return 0;
     const int64_t span = statistics.spans[row], work = statistics.products[row];
     const bool alone = span > GROUP_SPAN || work > statistics.group_work ||
-                       statistics.factors(row) > GROUP_ALONE ||
+                       statistics.left_entries(row) > GROUP_ALONE ||
                        (work > statistics.alone_work &&
                         (statistics.groups == nullptr || statistics.groups[row] == 1));
     if (span == 0 || (alone ? work * DENSE_RANGE < span : work < DENSE_ALWAYS * span))
@@ -434,8 +437,8 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const RowStatistics &sta
                 --first;
             rows = statistics.groups[first];
         }
-        const bool is_group =
-            rows > 1 || (statistics.factors(row) <= GROUP_ALONE && work <= statistics.alone_work);
+        const bool is_group = rows > 1 || (statistics.left_entries(row) <= GROUP_ALONE &&
+                                           work <= statistics.alone_work);
         int64_t size = span;
         if (bins.value > 0) {
             const int passes = (rows + GROUP_ROWS - 1) / GROUP_ROWS;
@@ -451,8 +454,9 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const RowStatistics &sta
         }
     }
     if (work <= min(bins.few, statistics.alone_work)) {
-        // A row of many factors goes to a bin with more lanes, as long as there are larger bins.
-        const int64_t size = max(entries, FACTOR_ENTRIES * statistics.factors(row));
+        // A row of many entries of `left` goes to a bin with more lanes, as long as there are
+        // larger bins.
+        const int64_t size = max(entries, ENTRIES_PER_LEFT * statistics.left_entries(row));
 #pragma unroll
         for (int bin = 0; bin < 6; ++bin) {
             const bool fits =
@@ -491,10 +495,10 @@ extern "C" __global__ void __launch_bounds__(256)
         const int bin = bin_of(bins, statistics, offsets, row, own);
         if (bin >= 0)
             atomicAdd(mine + bin, 1u);
-        windows += own * statistics.cut.parts(statistics.factors(row));
+        windows += own * statistics.cut.parts(statistics.left_entries(row));
     }
     unsigned long long all;
-    block_sums(windows, of_warps, all);
+    block_prefix_sum(windows, of_warps, all);
     if (threadIdx.x < ROW_BINS && mine[threadIdx.x] > 0) {
         atomicAdd(counts + threadIdx.x, static_cast<unsigned long long>(mine[threadIdx.x]));
     }
@@ -524,7 +528,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const int64_t own = row < rows ? dense_windows(statistics, row) : 0;
         const int bin = row < rows ? bin_of(bins, statistics, offsets, row, own) : -1;
         if (own > 0)
-            windows += own * statistics.cut.parts(statistics.factors(row));
+            windows += own * statistics.cut.parts(statistics.left_entries(row));
         const unsigned place = position_in_bin(bin, mine);
         __syncthreads();
         if (threadIdx.x < ROW_BINS && mine[threadIdx.x] > 0) {
@@ -545,7 +549,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     if (stride > 0) {
         unsigned long long all;
-        block_sums(windows, of_warps, all);
+        block_prefix_sum(windows, of_warps, all);
         if (threadIdx.x == 0 && all > 0)
             atomicAdd(counts + ROW_BINS, all);
     }

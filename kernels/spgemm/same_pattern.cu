@@ -23,8 +23,8 @@ constexpr int CUT = 48;
 // Number of entries of a row of `right` that a lane holds.
 constexpr int HELD = 3;
 
-// Returns whether factor `at` of a row continues the run of the factor before it: their rows of
-// `right` follow each other and have the same columns.
+// Returns whether entry `at` of a row of `left` continues the run of the entry before it: their
+// rows of `right` follow each other and have the same columns.
 __device__ __forceinline__ bool joins(const Factor &left, const uint8_t *repeats, int64_t begin,
                                       int64_t at, int64_t k) {
     return repeats != nullptr && at > begin && repeats[k] && left.column(at - 1) == k - 1;
@@ -52,7 +52,7 @@ __device__ __forceinline__ void mark(const Factor &left, const Factor &right,
             },
             [&](int h, bool) {
                 if (bits[h] < span)
-                    set_bits(words + STRIDE * (bits[h] >> 5), 1u << (bits[h] & 31));
+                    set_one_bit(words + STRIDE * (bits[h] >> 5), 1u << (bits[h] & 31));
             });
     });
     __syncwarp();
@@ -92,7 +92,7 @@ __device__ __forceinline__ unsigned rank_words(uint2 *words, int used) {
     for (int base = 0; base < used; base += 32) {
         const int i = base + lane_id();
         const unsigned own = i < used ? __popc(words[i].x) : 0;
-        const unsigned sum = warp_sums(own);
+        const unsigned sum = prefix_sum(own);
         if (i < used)
             words[i].y = before + sum - own;
         before += __shfl_sync(ALL_LANES, sum, 31);
@@ -138,12 +138,12 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
             const int run = min(RUN, (after != 0 ? __ffs(after) - 1 : held) - lane);
             const int64_t start = __shfl_sync(ALL_LANES, from, lane);
             const unsigned all = __shfl_sync(ALL_LANES, length, lane);
-            T factors[TOGETHER][RUN];
+            T multipliers[TOGETHER][RUN];
 #pragma unroll
             for (int r = 0; r < TOGETHER; ++r) {
 #pragma unroll
                 for (int k = 0; k < RUN; ++k)
-                    factors[r][k] = from_lane(own[r], (lane + k) & 31);
+                    multipliers[r][k] = from_lane(own[r], (lane + k) & 31);
             }
             lane += run;
             for (unsigned base = 0; base < all; base += 32 * HELD) {
@@ -171,17 +171,17 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
 #pragma unroll
                     for (int r = 0; r < TOGETHER; ++r) {
                         sum[r] = plus(sums[slot + r * entries],
-                                      times(factors[r][0], widen<T>(values[h][0])));
+                                      times(multipliers[r][0], widen<T>(values[h][0])));
                     }
                     if (run > 1) {
 #pragma unroll
                         for (int r = 0; r < TOGETHER; ++r)
-                            sum[r] = plus(sum[r], times(factors[r][1], widen<T>(values[h][1])));
+                            sum[r] = plus(sum[r], times(multipliers[r][1], widen<T>(values[h][1])));
                     }
                     if (run > 2) {
 #pragma unroll
                         for (int r = 0; r < TOGETHER; ++r)
-                            sum[r] = plus(sum[r], times(factors[r][2], widen<T>(values[h][2])));
+                            sum[r] = plus(sum[r], times(multipliers[r][2], widen<T>(values[h][2])));
                     }
 #pragma unroll
                     for (int r = 0; r < TOGETHER; ++r)
@@ -255,7 +255,7 @@ multiply_group(const Factor &left, const Factor &right, const A *left_values, co
         for (int i = lane_id(); i < entries; i += 32) {
             const unsigned bit = static_cast<unsigned>(kept[place + i] - low);
             if (bit < span)
-                set_bits(&words[bit >> 5].x, 1u << (bit & 31));
+                set_one_bit(&words[bit >> 5].x, 1u << (bit & 31));
         }
         __syncwarp();
     } else {

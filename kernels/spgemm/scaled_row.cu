@@ -18,14 +18,14 @@ template <class A, class B, class T, class J> struct Copy {
     Scale<T> alpha;
     const Output &out;
 
-    // Finds the begin of the row of `right`, its destination and its factor; returns the number of
-    // entries.
+    // Finds the begin of the row of `right`, its destination and its multiplier; returns the number
+    // of entries.
     __device__ __forceinline__ int64_t find(int64_t row, int64_t &from, int64_t &to,
-                                            T &factor) const {
+                                            T &multiplier) const {
         const int64_t at = left.start(row), k = left.column(at);
         from = right.start(k);
         to = out.offsets[row];
-        factor = alpha.vanishes ? zero<T>() : widen<T>(left_values[at]);
+        multiplier = alpha.vanishes ? zero<T>() : widen<T>(left_values[at]);
         // The second is less only if the pattern changed after analysis.
         return min(right.start(k + 1) - from, out.offsets[row + 1] - to);
     }
@@ -38,9 +38,9 @@ template <class A, class B, class T, class J> struct Copy {
         return alpha.vanishes ? zero<T>() : widen<T>(right_values[at]);
     }
 
-    __device__ __forceinline__ void store(int64_t to, J column, T factor, T value) const {
+    __device__ __forceinline__ void store(int64_t to, J column, T multiplier, T value) const {
         // Every sum begins with +0, which turns a product of −0 into +0.
-        const T sum = plus(zero<T>(), times(factor, value));
+        const T sum = plus(zero<T>(), times(multiplier, value));
         static_cast<T *>(out.values)[to] = alpha.of(sum);
         out.store_new_column(to, column);
     }
@@ -55,16 +55,16 @@ __device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const u
     const int64_t warp = first_item() / 32;
     const int64_t mine = warp * 32 + lane_id();
     int64_t from = 0, to = 0;
-    T factor = zero<T>();
+    T multiplier = zero<T>();
     int length = 0;
     if (mine < count)
-        length = static_cast<int>(copy.find(list[mine], from, to, factor));
-    const int sum = warp_sums(length);
+        length = static_cast<int>(copy.find(list[mine], from, to, multiplier));
+    const int sum = prefix_sum(length);
     const int total = __shfl_sync(ALL_LANES, sum, 31);
     from -= sum - length;
     to -= sum - length;
     for (int base = 0; base < total; base += 32 * HELD) {
-        // Destination and column of each entry, its value in `right`, and the row's factor.
+        // Destination and column of each entry, its value in `right`, and the row's multiplier.
         int64_t target[HELD];
         J column[HELD];
         T value[HELD], left[HELD];
@@ -75,7 +75,7 @@ __device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const u
             const int owner = owner_of(sum, entry);
             const int64_t position = __shfl_sync(ALL_LANES, from, owner) + entry;
             target[h] = __shfl_sync(ALL_LANES, to, owner) + entry;
-            left[h] = from_lane(factor, owner);
+            left[h] = from_lane(multiplier, owner);
             const bool active = entry < total;
             column[h] = active ? copy.column(position) : J(0);
             value[h] = active ? copy.value(position) : zero<T>();
@@ -92,10 +92,10 @@ __device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const u
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void copy_long(const Copy<A, B, T, J> &copy, const uint32_t *list) {
     int64_t from, to;
-    T factor;
-    const int64_t length = copy.find(list[blockIdx.x], from, to, factor);
+    T multiplier;
+    const int64_t length = copy.find(list[blockIdx.x], from, to, multiplier);
     for (int64_t i = threadIdx.x; i < length; i += blockDim.x)
-        copy.store(to + i, copy.column(from + i), factor, copy.value(from + i));
+        copy.store(to + i, copy.column(from + i), multiplier, copy.value(from + i));
 }
 
 } // namespace

@@ -4,7 +4,7 @@
 // product in the first row of C holds for all of them, so hashing and sorting is needed only once.
 // The warp's lanes are divided among several rows, as many as there are teams of lanes as wide as a
 // row of `right`. No two lanes add to one sum at a time, and each sum is in the order of the row's
-// factors.
+// entries of `left`.
 #include "spgemm/team.cuh"
 
 using namespace tarsia;
@@ -15,10 +15,10 @@ namespace {
 constexpr int THREADS = 128;
 // Fewest rows of a shifted run: with fewer, most lanes would be idle.
 constexpr int LEAST = 6;
-// Most entries of a row of a shifted run, whose rows of `right` are stored in shared memory; and
-// most products, whose positions are stored there.
-constexpr int FACTORS = 64, PRODUCTS = 1024;
-// Number of factors whose values are in flight at a time.
+// Most entries of `left` in a row of a shifted run, whose rows of `right` are stored in shared
+// memory; and most products, whose positions are stored there.
+constexpr int LEFT_ENTRIES = 64, PRODUCTS = 1024;
+// Number of products of a lane that are in flight at a time.
 constexpr int HELD = 4;
 
 // Position of a lane in a matrix with rows of `width` elements that the warp traverses 32 elements
@@ -101,7 +101,7 @@ __device__ __forceinline__ int sort_table(const KeyType *table, int size, KeyTyp
     return found;
 }
 
-// Row of `right` that a factor meets, for the first row of the shifted run.
+// Row of `right` that an entry of `left` meets, for the first row of the shifted run.
 struct Meeting {
     int64_t start;
     int32_t length;
@@ -124,10 +124,10 @@ template <class T, class J> struct Memory {
 
     __device__ __forceinline__ Memory(int most, int bytes) {
         extern __shared__ __align__(16) unsigned char memory[];
-        const int all = static_cast<int>(FACTORS * sizeof(Meeting) + bytes +
+        const int all = static_cast<int>(LEFT_ENTRIES * sizeof(Meeting) + bytes +
                                          most * (3 * sizeof(KeyType) + 4) + PRODUCTS * 2);
         meetings = reinterpret_cast<Meeting *>(memory + (threadIdx.x >> 5) * all);
-        sums = reinterpret_cast<T *>(meetings + FACTORS);
+        sums = reinterpret_cast<T *>(meetings + LEFT_ENTRIES);
         table = reinterpret_cast<KeyType *>(reinterpret_cast<unsigned char *>(sums) + bytes);
         sorted = table + 2 * most;
         ranks = reinterpret_cast<uint16_t *>(sorted + most);
@@ -135,8 +135,8 @@ template <class T, class J> struct Memory {
     }
 };
 
-// Loads the rows of `right` that the factors of a row meet; returns the number of products, and in
-// `longest` the length of the longest row.
+// Loads the rows of `right` that the entries of a row of `left` meet; returns the number of
+// products, and in `longest` the length of the longest row.
 __device__ __forceinline__ int load_meetings(const Factor &left, const Factor &right, int64_t begin,
                                              int count, Meeting *meetings, int &longest) {
     int products = 0;
@@ -149,7 +149,7 @@ __device__ __forceinline__ int load_meetings(const Factor &left, const Factor &r
             own.start = right.start(k);
             own.length = static_cast<int>(right.start(k + 1) - own.start);
         }
-        const int sum = warp_sums(own.length);
+        const int sum = prefix_sum(own.length);
         own.first = products + sum - own.length;
         if (at < count)
             meetings[at] = own;
@@ -191,8 +191,8 @@ __device__ __forceinline__ int find_columns(const Factor &left, const Factor &ri
 
 // Looks up the column of each product of the shifted run's first row.
 template <class T, class J>
-__device__ __forceinline__ void find_slots(const Factor &right, int factors, int size, int entries,
-                                           const Memory<T, J> &memory) {
+__device__ __forceinline__ void find_slots(const Factor &right, int left_entries, int size,
+                                           int entries, const Memory<T, J> &memory) {
     using KeyType = Key<J>;
     int added = 0;
     for (int i = lane_id(); i < entries; i += 32) {
@@ -201,7 +201,7 @@ __device__ __forceinline__ void find_slots(const Factor &right, int factors, int
     }
     __syncwarp();
     const J *columns = static_cast<const J *>(right.indices.data);
-    for (int j = 0; j < factors; ++j) {
+    for (int j = 0; j < left_entries; ++j) {
         const Meeting of = memory.meetings[j];
         for (int i = lane_id(); i < of.length; i += 32) {
             const KeyType key = static_cast<KeyType>(columns[of.start + i] - right.base);
@@ -212,15 +212,15 @@ __device__ __forceinline__ void find_slots(const Factor &right, int factors, int
 }
 
 // Adds the products of row `row` of the shifted run to `sums` by the lanes of a team, of which this
-// is number `inner`, where no row of `right` is longer than the team; HELD factors are in flight.
+// is number `inner`, where no row of `right` is longer than the team; HELD products are in flight.
 // Teams without a row only keep step.
 template <class A, class B, class T>
 __device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_t *slots,
-                                          const A *factors, int count, const B *right_values,
+                                          const A *left_values, int count, const B *right_values,
                                           bool has_row, int row, int inner, T *sums) {
     for (int j = 0; j < count; j += HELD) {
         B values[HELD];
-        A factor[HELD];
+        A multiplier[HELD];
         int at[HELD];
 #pragma unroll
         for (int h = 0; h < HELD; ++h) {
@@ -230,7 +230,7 @@ __device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_
                 if (inner < of.length) {
                     const int64_t from = of.start + static_cast<int64_t>(row) * of.length;
                     at[h] = slots[of.first + inner];
-                    factor[h] = factors[j + h];
+                    multiplier[h] = left_values[j + h];
                     values[h] = right_values[from + inner];
                 }
             }
@@ -238,7 +238,8 @@ __device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_
 #pragma unroll
         for (int h = 0; h < HELD; ++h) {
             if (at[h] >= 0) {
-                sums[at[h]] = plus(sums[at[h]], times(widen<T>(factor[h]), widen<T>(values[h])));
+                sums[at[h]] =
+                    plus(sums[at[h]], times(widen<T>(multiplier[h]), widen<T>(values[h])));
             }
             __syncwarp();
         }
@@ -249,16 +250,16 @@ __device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_
 // `lanes` lanes.
 template <class A, class B, class T>
 __device__ __forceinline__ void add_long(const Meeting *meetings, const uint16_t *slots,
-                                         const A *factors, int count, const B *right_values,
+                                         const A *left_values, int count, const B *right_values,
                                          bool has_row, int row, int inner, int lanes, T *sums) {
     for (int j = 0; j < count; ++j) {
         const Meeting of = meetings[j];
         if (has_row) {
-            const T factor = widen<T>(factors[j]);
+            const T multiplier = widen<T>(left_values[j]);
             const B *own = right_values + of.start + static_cast<int64_t>(row) * of.length;
             for (int i = inner; i < of.length; i += lanes) {
                 T *sum = sums + slots[of.first + i];
-                *sum = plus(*sum, times(factor, widen<T>(own[i])));
+                *sum = plus(*sum, times(multiplier, widen<T>(own[i])));
             }
         }
         __syncwarp();
@@ -266,8 +267,8 @@ __device__ __forceinline__ void add_long(const Meeting *meetings, const uint16_t
 }
 
 // Computes columns and values of the rows of a shifted run with up to `most` entries each. Shared
-// memory per warp: FACTORS meetings, `sum_bytes` for sums, 3 · `most` keys, PRODUCTS and 2 · `most`
-// 16-bit numbers.
+// memory per warp: LEFT_ENTRIES meetings, `sum_bytes` for sums, 3 · `most` keys, PRODUCTS and 2 ·
+// `most` 16-bit numbers.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 multiply_shifted_run(const Factor &left, const Factor &right, const A *left_values,
@@ -281,22 +282,22 @@ multiply_shifted_run(const Factor &left, const Factor &right, const A *left_valu
         return;
     const int rows = shifted_runs[row];
     const int64_t begin = left.start(row), end = left.start(row + 1);
-    const int factors = static_cast<int>(end - begin);
+    const int left_entries = static_cast<int>(end - begin);
     const int64_t place = out.offsets[row];
     const int entries = static_cast<int>(out.offsets[row + 1] - place);
     const Scale<T> alpha(scale);
     // True only if the pattern changed after analysis.
-    if (factors > FACTORS || entries == 0)
+    if (left_entries > LEFT_ENTRIES || entries == 0)
         return;
     clear(Team{32, 32}, memory.table, size);
     for (int i = lane_id(); i < size; i += 32)
         memory.ranks[i] = 0;
     int longest;
-    const int products = load_meetings(left, right, begin, factors, memory.meetings, longest);
+    const int products = load_meetings(left, right, begin, left_entries, memory.meetings, longest);
     const int found = find_columns(left, right, begin, end, most, out, place, entries, memory);
     if (found != entries || products > PRODUCTS)
         return;
-    find_slots(right, factors, size, entries, memory);
+    find_slots(right, left_entries, size, entries, memory);
 
     // Lanes per row: as many as the longest row of `right` has entries, and more if the sums of so
     // many rows at a time would not fit.
@@ -311,13 +312,13 @@ multiply_shifted_run(const Factor &left, const Factor &right, const A *left_valu
             memory.sums[i] = zero<T>();
         __syncwarp();
         const bool has_row = mine < now && !alpha.vanishes;
-        const A *own = left_values + begin + static_cast<int64_t>(ahead) * factors;
+        const A *own = left_values + begin + static_cast<int64_t>(ahead) * left_entries;
         T *sums = memory.sums + mine * entries;
         if (longest <= lanes) {
-            add_short(memory.meetings, memory.slots, own, factors, right_values, has_row, ahead,
-                      inner, sums);
+            add_short(memory.meetings, memory.slots, own, left_entries, right_values, has_row,
+                      ahead, inner, sums);
         } else {
-            add_long(memory.meetings, memory.slots, own, factors, right_values, has_row, ahead,
+            add_long(memory.meetings, memory.slots, own, left_entries, right_values, has_row, ahead,
                      inner, lanes, sums);
         }
         const int64_t target = place + static_cast<int64_t>(first) * entries;
@@ -347,7 +348,7 @@ extern "C" __global__ void __launch_bounds__(256)
     if (row < rows) {
         const int64_t work = products[row];
         is_fit = work > 0 && work <= min(most, int64_t(PRODUCTS)) &&
-                 left.start(row + 1) - left.start(row) <= FACTORS &&
+                 left.start(row + 1) - left.start(row) <= LEFT_ENTRIES &&
                  (groups == nullptr || groups[row] == 1);
         follows = is_fit && moved_left[row];
     }

@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                     });
         __syncthreads();
         unsigned long long all;
-        block_sums(static_cast<unsigned long long>(__popc(set[threadIdx.x])), of_warps, all);
+        block_prefix_sum(static_cast<unsigned long long>(__popc(set[threadIdx.x])), of_warps, all);
         if (threadIdx.x == 0)
             counts[i] = static_cast<uint32_t>(all);
         total += all;
@@ -125,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (unsigned rest = set[threadIdx.x]; rest != 0; rest &= rest - 1)
             here += (1ull << 32) + right_tiles[32 * threadIdx.x + __ffs(rest) - 1];
         unsigned long long all;
-        block_sums(here, of_warps, all);
+        block_prefix_sum(here, of_warps, all);
         tiles += all >> 32;
         most_tiles = max(most_tiles, all >> 32);
         pairs += all & 0xffffffffull;

@@ -10,8 +10,8 @@ namespace tarsia::spgemm {
 // warps, and a mask of the columns is one 32-bit word per lane.
 constexpr int WINDOW = 1024;
 
-// Window of a row, or a part of its factors in that window. `index` is the number of the row in the
-// list; the parts of a window have consecutive tasks.
+// Window of a row, or of a part of its entries of the left factor. `index` is the number of the row
+// in the list; the parts of a window have consecutive tasks.
 struct Task {
     uint32_t row;
     uint32_t window;

@@ -4,7 +4,7 @@
 // team is divided into parts. Where the rows of `right` in hand fit a part, each part takes one;
 // else each lane takes one product, of whichever row. Either way, products of one row have one
 // turn, in which no two lanes of the team add to one sum, and turns follow the order of the row of
-// `left`; so each sum is in the order of the row's factors.
+// `left`; so each sum is in the order of the row's entries of `left`.
 #include "spgemm/team.cuh"
 
 using namespace tarsia;
@@ -47,7 +47,7 @@ __device__ __forceinline__ void count_rows(int lanes, int64_t threads, int part,
         clear(team, table, size);
         __syncwarp();
         int added = 0;
-        for_factors<false, J>(
+        for_team_products<false, J>(
             team, left, right, begin, end, [](bool, int64_t) { return 0; },
             [](bool, int64_t) { return 0; },
             [&](bool active, J column, int, int, int, int) {
@@ -157,7 +157,7 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
         __syncwarp();
     }
     if (!out.known || !alpha.vanishes) {
-        for_factors<true, J>(
+        for_team_products<true, J>(
             team, left, right, begin, end,
             [&](bool active, int64_t at) {
                 return active && !alpha.vanishes ? widen<T>(left_values[at]) : zero<T>();
@@ -165,8 +165,8 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
             [&](bool active, int64_t at) {
                 return active && !alpha.vanishes ? widen<T>(right_values[at]) : zero<T>();
             },
-            [&](bool active, J column, T value, T factor, int turn, int turns) {
-                const T product = times(factor, value);
+            [&](bool active, J column, T value, T multiplier, int turn, int turns) {
+                const T product = times(multiplier, value);
                 int slot = 0, added = 0;
                 if (active)
                     slot = insert(table, SIZE, static_cast<KeyType>(column), added);

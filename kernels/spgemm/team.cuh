@@ -21,14 +21,14 @@ struct Team {
     }
 };
 
-// Row's factors [begin, end) in the hands of a team, one per lane: each with its value and the
-// entries of the row of `right` that it meets. The next ones are loaded ahead, and the columns of
-// those after them.
-template <class FactorOf, class Value> struct Factors {
+// Entries [begin, end) of a row of `left` in the hands of a team, one per lane: each with its value
+// and the entries of the row of `right` that it meets. The next ones are loaded ahead, and the
+// columns of those after them.
+template <class LeftValueOf, class Value> struct LeftEntries {
     const Team &team;
     const Factor &left, &right;
     int64_t begin, end;
-    FactorOf factor_of;
+    LeftValueOf left_value_of;
     Value own;
     int64_t start = 0, k = -1;
     unsigned length = 0;
@@ -40,7 +40,7 @@ template <class FactorOf, class Value> struct Factors {
     __device__ __forceinline__ void fetch(int done) {
         const int64_t at = begin + done + team.inner();
         length = 0;
-        own = factor_of(at < end, at);
+        own = left_value_of(at < end, at);
         if (k >= 0) {
             start = right.start(k);
             length = static_cast<unsigned>(right.start(k + 1) - start);
@@ -50,7 +50,7 @@ template <class FactorOf, class Value> struct Factors {
 };
 
 // Entries of the rows of `right` that a team has in hand, one row per lane: position, length, and
-// the factor of the row of `left`. `held` of the team's lanes have a row.
+// the value of `left` that multiplies it. `held` of the team's lanes have a row.
 template <class J, class Value, class ValueOf> struct Rows {
     const Team &team;
     const J *columns;
@@ -100,9 +100,9 @@ template <class J, class Value, class ValueOf> struct Rows {
             const J here = column(active, from), column_then = column(again, then);
             const auto value = value_of(active, from);
             const auto value_then = value_of(again, then);
-            const auto factor = from_lane(own, owner);
+            const auto multiplier = from_lane(own, owner);
             const auto factor_then = from_lane(own, second);
-            f(active, here, value, factor, turn, parts);
+            f(active, here, value, multiplier, turn, parts);
             if (more)
                 f(again, column_then, value_then, factor_then, turn, parts);
         }
@@ -156,30 +156,30 @@ template <class J, class Value, class ValueOf> struct Rows {
     }
 };
 
-// Calls f(active, column, value, factor, turn, turns) for the products of the team's row, one per
-// lane: for each of the row's factors, its products with the entries of a row of `right`.
-// factor_of(active, position) and value_of(active, position) load values of `left` and of `right`.
-// All lanes of the warp call f together; a part that has no row of `right` left has one of length
-// 0.
+// Calls f(active, column, value, multiplier, turn, turns) for the products of the team's row, one
+// per lane: for each of the row's entries of `left`, its products with the entries of a row of
+// `right`. left_value_of(active, position) and value_of(active, position) load values of `left` and
+// of `right`. All lanes of the warp call f together; a part that has no row of `right` left has one
+// of length 0.
 //
 // If ORDERED, products with the same `turn` (less than `turns`) are of one row of `right`, and
-// turns ascend with the row's factors. Rows of up to `part` entries are taken by one part each; if
-// the warp has a longer one in hand, every lane takes a product of whichever row.
+// turns ascend with the row's entries of `left`. Rows of up to `part` entries are taken by one part
+// each; if the warp has a longer one in hand, every lane takes a product of whichever row.
 //
-// Unless ORDERED, `turn`, `turns`, `value` and `factor` are meaningless (only columns are wanted).
-// Rows of up to 4 · part entries are taken by one part each; if the warp has a longer one in hand,
-// every lane takes a product of whichever row.
-template <bool ORDERED, class J, class FactorOf, class ValueOf, class Function>
-__device__ __forceinline__ void for_factors(const Team &team, const Factor &left,
-                                            const Factor &right, int64_t begin, int64_t end,
-                                            FactorOf factor_of, ValueOf value_of, Function f) {
-    using Value = decltype(factor_of(false, begin));
+// Unless ORDERED, `turn`, `turns`, `value` and `multiplier` are meaningless (only columns are
+// wanted). Rows of up to 4 · part entries are taken by one part each; if the warp has a longer one
+// in hand, every lane takes a product of whichever row.
+template <bool ORDERED, class J, class LeftValueOf, class ValueOf, class Function>
+__device__ __forceinline__ void
+for_team_products(const Team &team, const Factor &left, const Factor &right, int64_t begin,
+                  int64_t end, LeftValueOf left_value_of, ValueOf value_of, Function f) {
+    using Value = decltype(left_value_of(false, begin));
     const J *columns = static_cast<const J *>(right.indices.data);
     const J base = static_cast<J>(right.base);
     const int most = static_cast<int>(
         __reduce_max_sync(ALL_LANES, static_cast<unsigned>(min(end - begin, int64_t(0x7fffffff)))));
-    Factors<FactorOf, Value> next{
-        team, left, right, begin, end, factor_of, factor_of(false, begin)};
+    LeftEntries<LeftValueOf, Value> next{
+        team, left, right, begin, end, left_value_of, left_value_of(false, begin)};
     next.fetch_column(0);
     next.fetch(0);
     for (int done = 0; done < most; done += team.lanes) {

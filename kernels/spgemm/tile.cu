@@ -22,8 +22,8 @@ extern "C" __global__ void __launch_bounds__(256)
         low += length & 0xffffffffu;
         high += length >> 32;
     }
-    spgemm::block_sums(low, of_warps, low);
-    spgemm::block_sums(high, of_warps, high);
+    spgemm::block_prefix_sum(low, of_warps, low);
+    spgemm::block_prefix_sum(high, of_warps, high);
     if (threadIdx.x == 0) {
         if (low > 0)
             atomicAdd(totals, low);
@@ -344,13 +344,13 @@ __device__ __forceinline__ void multiply_pair(const Tiles &a, const Tiles &b, co
     __syncwarp();
     for (; left != 0; left &= left - 1) {
         const unsigned met = rows[__ffs(left) - 1];
-        const T factor = *left_values++;
+        const T multiplier = *left_values++;
         const unsigned bits = met >> (8 * half) & 0xff;
         const T *right = values + (met >> 16) + (half ? __popc(met & 0xff) : 0);
 #pragma unroll
         for (int c = 0; c < 8; ++c) {
             if (bits >> c & 1)
-                sums[c] = tarsia::fma(factor, *right++, sums[c]);
+                sums[c] = tarsia::fma(multiplier, *right++, sums[c]);
         }
     }
     __syncwarp();
@@ -382,7 +382,7 @@ multiply(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_value
     const unsigned mine = mask >> (8 * half) & 0xff;
     // Position of the lane's first entry in the tile.
     const int own = __popc(mine);
-    const int place = spgemm::warp_sums(own) - own;
+    const int place = prefix_sum(own) - own;
     const int entries = __shfl_sync(ALL_LANES, place + own, 31);
     const T alpha = scale.get();
     T sums[8];
@@ -555,7 +555,7 @@ multiply_mma(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_v
     const int row = lane_id() % SIDE;
     const unsigned mask = masks[tile * SIDE + row];
     const int own = lane_id() < SIDE ? __popc(mask) : 0;
-    const int sum = spgemm::warp_sums(own);
+    const int sum = prefix_sum(own);
     const int entries = __shfl_sync(ALL_LANES, sum, 31);
     if (lane_id() < SIDE) {
         rows[row] = mask | static_cast<unsigned>(sum - own) << 16;

@@ -108,7 +108,7 @@ names! { |device, types, columns| {
     ScaledRowMultiply => SCALED_ROW_MULTIPLY.load(device, (types, columns)),
     DenseWindowsStarts => device.modules().kernel("spgemm/dense_windows", "spgemm_dense_windows_starts"),
     DenseWindowsBits => device.modules().kernel("spgemm/dense_windows", "spgemm_dense_windows_bits"),
-    DenseWindowsWindows => device.modules().kernel("spgemm/dense_windows", "spgemm_dense_windows_windows"),
+    DenseWindowsTaskCounts => device.modules().kernel("spgemm/dense_windows", "spgemm_dense_windows_task_counts"),
     DenseWindowsTasks => device.modules().kernel("spgemm/dense_windows", "spgemm_dense_windows_tasks"),
     DenseWindowsMerge => device.modules().kernel("spgemm/dense_windows", "spgemm_dense_windows_merge"),
     DenseWindowsSums => device.modules().kernel("spgemm/dense_windows", "spgemm_dense_windows_sums"),

@@ -143,8 +143,8 @@ pub struct Tasks {
     tasks: DeviceBuffer<Task>,
     /// Mask of the columns that each task's row has in its window.
     masks: DeviceBuffer<u32>,
-    /// Number of entries that each task's row has before its window.
-    before: DeviceBuffer<u32>,
+    /// Number of entries of each task, and once these are summed, of those that its row has before its window.
+    entry_starts: DeviceBuffer<u32>,
     /// Partial sums, if some rows are split.
     partial: Option<Partial>,
 }
@@ -156,7 +156,7 @@ impl Tasks {
         Ok(Tasks {
             tasks: DeviceBuffer::new(product.cx, count)?,
             masks: DeviceBuffer::new(product.cx, count.saturating_mul(WORDS))?,
-            before: DeviceBuffer::new(product.cx, count)?,
+            entry_starts: DeviceBuffer::new(product.cx, count)?,
             partial,
         })
     }
@@ -179,7 +179,7 @@ impl Tasks {
     /// Returns the addresses of the tasks, of the masks of their columns, and of the numbers of entries
     /// before them.
     pub fn addresses(&self) -> [Address; 3] {
-        [self.tasks.address(), self.masks.address(), self.before.address()]
+        [self.tasks.address(), self.masks.address(), self.entry_starts.address()]
     }
 
     /// Allocates memory for as many tasks as fit, up to `most`, of up to `rows` rows; `None` if less than
@@ -196,7 +196,7 @@ impl Tasks {
     }
 }
 filled_members!(Partial { before, sums });
-filled_members!(Tasks { tasks, masks, before, partial });
+filled_members!(Tasks { tasks, masks, entry_starts, partial });
 
 /// Range of the rows of a list, and range of their tasks.
 struct Part {
@@ -232,7 +232,7 @@ impl Listed {
         // SAFETY: the list has `rows` rows, of which there are statistics, and `first` has an element for
         // each and one more.
         unsafe {
-            launch!(product.kernels.get(Name::DenseWindowsWindows)?, blocks, threads, 0, product.cx.stream;
+            launch!(product.kernels.get(Name::DenseWindowsTaskCounts)?, blocks, threads, 0, product.cx.stream;
                 offsets, cut, list, rows, statistics.lows, statistics.spans, i32::from(few), first.address())?;
             if !few {
                 scan(product.cx, product.kernels, first.address(), first.len())?;
@@ -422,7 +422,7 @@ impl Wide {
             launch_overlapping!(overlap, kernels.get(Name::DenseWindowsCount)?, warp_blocks(count, WARPS_BLOCK),
                 WARPS_BLOCK, 0, product.cx.stream;
                 Factor::of(left), Factor::of(right), cut, self.starts(), bits, tasks.tasks.address(), count,
-                tasks.masks.address(), tasks.before.address())
+                tasks.masks.address(), tasks.entry_starts.address())
         }
     }
 
@@ -437,13 +437,13 @@ impl Wide {
         let (listed, count) = (part.rows.len() as i64, part.tasks.end - part.tasks.start);
         let list = rows.list.offset(part.rows.start * size_of::<u32>());
         let first = rows.first.at(part.rows.start);
-        let sums = tasks.before.address().rebased(part.tasks.start as usize * 4);
+        let sums = tasks.entry_starts.address().rebased(part.tasks.start as usize * 4);
         // SAFETY: as for the tasks' columns, which are there.
         unsafe {
             if product.is_cut() {
                 launch!(kernels.get(Name::DenseWindowsMerge)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK,
                     0, product.cx.stream;
-                    offsets, cut, tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address())?;
+                    offsets, cut, tasks.tasks.address(), count, tasks.masks.address(), tasks.entry_starts.address())?;
             }
             launch!(kernels.get(Name::DenseWindowsSums)?, warp_blocks(listed, 256), 256, 0, product.cx.stream;
                 offsets, cut, list, listed, first, sums, counts, tasks.partial().before)
@@ -556,7 +556,7 @@ impl Wide {
             launch_overlapping!(overlap, kernels.get(Name::DenseWindowsMultiply)?, blocks, WARPS_BLOCK,
                 kernels.wide_shared(), product.cx.stream;
                 Factor::of(left), Factor::of(right), left.values, right.values, alpha, statistics.cut, self.starts(),
-                i32::from(short), tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(),
+                i32::from(short), tasks.tasks.address(), count, tasks.masks.address(), tasks.entry_starts.address(),
                 partial, *output)
         }
     }
@@ -600,7 +600,7 @@ impl Wide {
         unsafe {
             launch!(product.kernels.get(Name::DenseWindowsParts)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK,
                 0, product.cx.stream;
-                offsets, alpha, cut, tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(),
+                offsets, alpha, cut, tasks.tasks.address(), count, tasks.masks.address(), tasks.entry_starts.address(),
                 partial, *output)
         }
     }
