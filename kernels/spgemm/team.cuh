@@ -101,10 +101,10 @@ template <class J, class Value, class ValueOf> struct Rows {
             const auto value = value_of(active, from);
             const auto value_then = value_of(again, then);
             const auto multiplier = from_lane(own, owner);
-            const auto factor_then = from_lane(own, second);
+            const auto multiplier_then = from_lane(own, second);
             f(active, here, value, multiplier, turn, parts);
             if (more)
-                f(again, column_then, value_then, factor_then, turn, parts);
+                f(again, column_then, value_then, multiplier_then, turn, parts);
         }
     }
 

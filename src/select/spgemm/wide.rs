@@ -8,7 +8,7 @@
 pub struct Cut {
     /// Entries of the longest row that is not split.
     pub longest: i64,
-    /// Entries of a piece of a split row.
+    /// Entries of a part of a split row.
     pub part: i64,
 }
 
