@@ -5,7 +5,7 @@
 #
 # usage: run.sh [--host] OUT.tsv [PART...]
 #
-#   tests       the operations of aijtarsia against those of aij, with matrices on the host
+#   tests       the operations of aijtarsia against those of aij, with matrices on the host, then on GPUs
 #   poisson     7 points, 256^3: MatMult, conjugate gradients with Jacobi
 #   elasticity  80^3 nodes of three displacements, 81 entries a row: the same
 #   weak        7 points, 256^3 on each rank: the same; one rank's line is that of poisson
@@ -138,7 +138,9 @@ part() {
             tests)
                 echo "== $count ranks: operations"
                 launch "$count" "$programs/bin/operations" -mat_tarsia_host ||
-                    failed+=("$count ranks: operations")
+                    failed+=("$count ranks: operations on the host")
+                [[ -n $host ]] || launch "$count" "$programs/bin/operations" ||
+                    failed+=("$count ranks: operations on GPUs")
                 ;;
             poisson) time_on "$count" -n "$(size 256)" -parts mult,jacobi -turns "$turns" ;;
             elasticity)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Products of a sequential matrix with a dense one: C = A B and C = A^T B by SpMM.
+/* Products with a dense matrix: C = A B and C = A^T B of a sequential matrix by SpMM, and C = A^T B
+ * of a parallel one by the products of its blocks.
  *
- * The plan belongs to A, not to the product: for a product of parallel matrices PETSc asks for that
- * of the local blocks anew each time. */
+ * The plan belongs to A, not to the product: for a product A B of parallel matrices PETSc asks for
+ * that of the local blocks anew each time. */
+
+#include <petscsf.h>
 
 #include "petsctarsia_impl.h"
 
@@ -73,11 +76,10 @@ static PetscErrorCode ReleaseDense(DenseFactor *factor) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ProductNumeric_Dense(Mat C) {
+/* C = A B, or A^T B if `transposed`, all of them sequential. */
+static PetscErrorCode MultiplyDense(Mat A, PetscBool transposed, Mat B, Mat C) {
     static const PetscScalar one = 1, zero = 0;
-    Mat A = C->product->A, B = C->product->B;
-    const TarsiaPlanKind kind =
-        C->product->type == MATPRODUCT_AtB ? TARSIA_PLAN_DENSE_TRANSPOSE : TARSIA_PLAN_DENSE;
+    const TarsiaPlanKind kind = transposed ? TARSIA_PLAN_DENSE_TRANSPOSE : TARSIA_PLAN_DENSE;
     const PetscInt columns = B->cmap->n;
     TarsiaMatrix *matrix;
     TarsiaArrays arrays;
@@ -105,6 +107,14 @@ static PetscErrorCode ProductNumeric_Dense(Mat C) {
     }
     PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProductNumeric_Dense(Mat C) {
+    const PetscBool transposed = (PetscBool)(C->product->type == MATPRODUCT_AtB);
+
+    PetscFunctionBegin;
+    PetscCall(MultiplyDense(C->product->A, transposed, C->product->B, C));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -137,6 +147,167 @@ PetscErrorCode TarsiaProductSetFromOptions_Dense(Mat C) {
     } else {
         PetscCall(PetscObjectQueryFunction((PetscObject)C->product->B,
                                            "MatProductSetFromOptions_seqaij_seqdense_C", &base));
+        if (base)
+            PetscCall((*base)(C));
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a product C = A^T B of a parallel matrix with a dense one has beside C. */
+typedef struct {
+    /* The rows of C that this rank adds to for other ranks: those of its off-diagonal block's
+     * columns. */
+    Mat others;
+    /* Adds them to the rows of C that their owners have. */
+    PetscSF sf;
+    /* The pattern of A that both are for. */
+    PetscObjectId matrix;
+    PetscObjectState pattern;
+} TransposedProduct;
+
+static PetscErrorCode DestroyTransposedProduct(TransposedProduct *product) {
+    PetscFunctionBegin;
+    PetscCall(MatDestroy(&product->others));
+    PetscCall(PetscSFDestroy(&product->sf));
+    PetscCall(PetscFree(product));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PETSC_VERSION_GE(3, 25, 0)
+static PetscErrorCode DestroyTransposedData(PetscCtxRt data) {
+    return DestroyTransposedProduct(*(TransposedProduct **)data);
+}
+#else
+static PetscErrorCode DestroyTransposedData(void *data) {
+    return DestroyTransposedProduct((TransposedProduct *)data);
+}
+#endif
+
+/* Makes what depends on the pattern of A. `local` is this rank's part of C. */
+static PetscErrorCode PrepareTransposed(Mat A, Mat off_diagonal, const PetscInt *columns, Mat local,
+                                        TransposedProduct *product) {
+    const PetscInt rows = off_diagonal->cmap->n;
+    PetscObjectId matrix;
+
+    PetscFunctionBegin;
+    PetscCall(PetscObjectGetId((PetscObject)A, &matrix));
+    if (product->others && product->matrix == matrix && product->pattern == A->nonzerostate)
+        PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(MatDestroy(&product->others));
+    PetscCall(PetscSFDestroy(&product->sf));
+    PetscCall(MatCreate(PETSC_COMM_SELF, &product->others));
+    PetscCall(MatSetSizes(product->others, rows, local->cmap->n, rows, local->cmap->n));
+    PetscCall(MatSetType(product->others, ((PetscObject)local)->type_name));
+    PetscCall(MatSetUp(product->others));
+    PetscCall(PetscSFCreate(PetscObjectComm((PetscObject)A), &product->sf));
+    PetscCall(PetscSFSetGraphLayout(product->sf, A->cmap, rows, NULL, PETSC_OWN_POINTER, columns));
+    product->matrix = matrix;
+    product->pattern = A->nonzerostate;
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns of C that are on their way to other ranks at one time. */
+#define COLUMNS_AT_ONCE 32
+
+/* Adds the columns of `others`, an array with ldo rows, to those of C on other ranks. */
+static PetscErrorCode AddToOwners(PetscSF sf, PetscInt columns, const PetscScalar *others,
+                                  PetscInt ldo, PetscScalar *values, PetscInt ld,
+                                  PetscMemType type) {
+    PetscFunctionBegin;
+    for (PetscInt first = 0; first < columns; first += COLUMNS_AT_ONCE) {
+        const PetscInt last = PetscMin(columns, first + COLUMNS_AT_ONCE);
+
+        for (PetscInt j = first; j < last; j++)
+            PetscCall(PetscSFReduceWithMemTypeBegin(sf, MPIU_SCALAR, type, others + j * ldo, type,
+                                                    values + j * ld, MPIU_SUM));
+        for (PetscInt j = first; j < last; j++)
+            PetscCall(
+                PetscSFReduceEnd(sf, MPIU_SCALAR, others + j * ldo, values + j * ld, MPIU_SUM));
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProductNumeric_Transposed(Mat C) {
+    TransposedProduct *product = (TransposedProduct *)C->product->data;
+    Mat A = C->product->A, B, local, blocks[2];
+    PetscBool device = PETSC_FALSE;
+    PetscScalar *values;
+    const PetscScalar *others;
+    const PetscInt *columns;
+    PetscInt ld, ldo;
+
+    PetscFunctionBegin;
+    PetscCheck(product, PetscObjectComm((PetscObject)C), PETSC_ERR_ORDER,
+               "The product's data are gone");
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], &columns));
+    PetscCall(MatDenseGetLocalMatrix(C->product->B, &B));
+    PetscCall(MatDenseGetLocalMatrix(C, &local));
+    PetscCall(PrepareTransposed(A, blocks[1], columns, local, product));
+    PetscCall(MultiplyDense(blocks[0], PETSC_TRUE, B, local));
+    PetscCall(MultiplyDense(blocks[1], PETSC_TRUE, B, product->others));
+    PetscCall(MatDenseGetLDA(local, &ld));
+    PetscCall(MatDenseGetLDA(product->others, &ldo));
+#if defined(PETSC_HAVE_CUDA)
+    PetscCall(PetscObjectTypeCompare((PetscObject)local, MATSEQDENSECUDA, &device));
+    if (device) {
+        PetscCall(MatDenseCUDAGetArray(local, &values));
+        PetscCall(MatDenseCUDAGetArrayRead(product->others, &others));
+        PetscCall(AddToOwners(product->sf, local->cmap->n, others, ldo, values, ld,
+                              PETSC_MEMTYPE_DEVICE));
+        PetscCall(MatDenseCUDARestoreArrayRead(product->others, &others));
+        PetscCall(MatDenseCUDARestoreArray(local, &values));
+    }
+#endif
+    if (!device) {
+        PetscCall(MatDenseGetArray(local, &values));
+        PetscCall(MatDenseGetArrayRead(product->others, &others));
+        PetscCall(
+            AddToOwners(product->sf, local->cmap->n, others, ldo, values, ld, PETSC_MEMTYPE_HOST));
+        PetscCall(MatDenseRestoreArrayRead(product->others, &others));
+        PetscCall(MatDenseRestoreArray(local, &values));
+    }
+    PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
+    PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProductSymbolic_Transposed(Mat C) {
+    Mat A = C->product->A, B = C->product->B;
+    TransposedProduct *product;
+    PetscBool dense;
+
+    PetscFunctionBegin;
+    PetscCheck(A->rmap->rstart == B->rmap->rstart && A->rmap->rend == B->rmap->rend,
+               PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+               "A and B have other rows on this rank: %" PetscInt_FMT " to %" PetscInt_FMT
+               " and %" PetscInt_FMT " to %" PetscInt_FMT,
+               A->rmap->rstart, A->rmap->rend, B->rmap->rstart, B->rmap->rend);
+    PetscCall(MatSetSizes(C, A->cmap->n, B->cmap->n, A->cmap->N, B->cmap->N));
+    PetscCall(PetscObjectBaseTypeCompare((PetscObject)C, MATMPIDENSE, &dense));
+    if (!dense) {
+        PetscCall(MatSetType(C, ((PetscObject)B)->type_name));
+        C->ops->productsymbolic = ProductSymbolic_Transposed;
+    }
+    PetscCall(MatSetUp(C));
+    PetscCall(PetscNew(&product));
+    C->product->data = product;
+    C->product->destroy = DestroyTransposedData;
+    C->ops->productnumeric = ProductNumeric_Transposed;
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What PETSc calls for a product of the parallel type and a dense one. Of A B it multiplies the
+ * diagonal block by the function of that block's type, and adds the rest by a loop of its own. */
+PetscErrorCode TarsiaProductSetFromOptions_ParallelDense(Mat C) {
+    PetscErrorCode (*base)(Mat);
+
+    PetscFunctionBegin;
+    if (C->product->type == MATPRODUCT_AtB) {
+        C->ops->productsymbolic = ProductSymbolic_Transposed;
+    } else {
+        PetscCall(PetscObjectQueryFunction((PetscObject)C->product->B,
+                                           "MatProductSetFromOptions_mpiaij_mpidense_C", &base));
         if (base)
             PetscCall((*base)(C));
     }

@@ -149,19 +149,6 @@ static PetscErrorCode MatProductSetFromOptions_MPIAIJTarsia(Mat C) {
 }
 #endif
 
-/* With a dense matrix PETSc has the product; it multiplies the diagonal block by the function of
- * its type. */
-static PetscErrorCode MatProductSetFromOptions_MPIAIJTarsia_MPIDense(Mat C) {
-    PetscErrorCode (*base)(Mat);
-
-    PetscFunctionBegin;
-    PetscCall(PetscObjectQueryFunction((PetscObject)C->product->B,
-                                       "MatProductSetFromOptions_mpiaij_mpidense_C", &base));
-    if (base)
-        PetscCall((*base)(C));
-    PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Detach(Mat A);
 
 static PetscErrorCode MatDestroy_MPIAIJTarsia(Mat A) {
@@ -173,6 +160,7 @@ static PetscErrorCode MatDestroy_MPIAIJTarsia(Mat A) {
 
 static PetscErrorCode MatConvert_MPIAIJTarsia_MPIAIJ(Mat A, MatType type, MatReuse reuse, Mat *B) {
     Mat blocks[2];
+    PetscBool device;
 
     PetscFunctionBegin;
     (void)type;
@@ -186,6 +174,10 @@ static PetscErrorCode MatConvert_MPIAIJTarsia_MPIAIJ(Mat A, MatType type, MatReu
     for (int i = 0; i < 2; i++)
         PetscCall(TarsiaDetach(blocks[i]));
     PetscCall(Detach(*B));
+    /* From PETSc's type on devices to the one on the host. */
+    PetscCall(PetscStrbeginswith(((PetscObject)*B)->type_name, "mpiaijcusparse", &device));
+    if (device)
+        PetscCall(MatConvert(*B, MATMPIAIJ, MAT_INPLACE_MATRIX, B));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -231,9 +223,12 @@ static PetscErrorCode ComposeFunctions(Mat A, PetscBool set) {
                                          set ? MatConvert_MPIAIJTarsia_MPIAIJ : NULL));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatConvert_mpiaij_mpiaijtarsia_C",
                                          set ? MatConvert_MPIAIJ_MPIAIJTarsia : NULL));
-    PetscCall(PetscObjectComposeFunction(
-        (PetscObject)A, "MatProductSetFromOptions_mpiaijtarsia_mpidense_C",
-        set ? MatProductSetFromOptions_MPIAIJTarsia_MPIDense : NULL));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A,
+                                         "MatProductSetFromOptions_mpiaijtarsia_mpidense_C",
+                                         set ? TarsiaProductSetFromOptions_ParallelDense : NULL));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A,
+                                         "MatProductSetFromOptions_mpiaijtarsia_mpidensecuda_C",
+                                         set ? TarsiaProductSetFromOptions_ParallelDense : NULL));
     PetscCall(TarsiaComposeAliases(A, MATMPIAIJ, MATMPIAIJTARSIA, set));
     PetscFunctionReturn(PETSC_SUCCESS);
 }

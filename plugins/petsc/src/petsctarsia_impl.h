@@ -130,6 +130,7 @@ PETSC_INTERN PetscErrorCode MatCreate_MPIAIJTarsia(Mat A);
 
 /* dense.c, sparse.c */
 PETSC_INTERN PetscErrorCode TarsiaProductSetFromOptions_Dense(Mat C);
+PETSC_INTERN PetscErrorCode TarsiaProductSetFromOptions_ParallelDense(Mat C);
 PETSC_INTERN PetscErrorCode TarsiaProductSetFromOptions_Sparse(Mat C);
 PETSC_INTERN PetscErrorCode TarsiaNumericOfFactors(Mat A, Mat B, Mat C,
                                                    PetscErrorCode (*numeric)(Mat));

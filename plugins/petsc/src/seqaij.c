@@ -16,7 +16,7 @@
 /* PETSc's own functions, of matrices on the host and on the device. They are those of a new matrix:
  * PETSc exchanges some while a matrix is assembled. */
 static struct _MatOps bases[2];
-static PetscErrorCode (*base_retrieve_values)(Mat);
+static PetscErrorCode (*base_store_values)(Mat), (*base_retrieve_values)(Mat);
 static PetscBool looking_up_base = PETSC_FALSE;
 
 static const char *BaseType(PetscBool device) {
@@ -57,6 +57,7 @@ static PetscErrorCode LookUpBase(PetscBool device) {
         PetscCall(MatCreate(PETSC_COMM_SELF, &A));
         PetscCall(MatSetType(A, BaseType(device)));
         bases[device] = *A->ops;
+        PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatStoreValues_C", &base_store_values));
         PetscCall(
             PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &base_retrieve_values));
         for (size_t i = 0; device && i < PETSC_STATIC_ARRAY_LENGTH(device_products); i++)
@@ -409,10 +410,25 @@ PetscErrorCode MatConvert_SeqAIJ_SeqAIJTarsia(Mat A, MatType type, MatReuse reus
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's own writes the values and leaves the object's state as it was. */
-static PetscErrorCode MatRetrieveValues_SeqAIJTarsia(Mat A) {
+/* PETSc's own keeps the values that are on the host, which may be older than those on a device. */
+static PetscErrorCode MatStoreValues_SeqAIJTarsia(Mat A) {
+    const PetscScalar *values;
+
     PetscFunctionBegin;
+    PetscCall(MatSeqAIJGetArrayRead(A, &values));
+    PetscCall((*base_store_values)(A));
+    PetscCall(MatSeqAIJRestoreArrayRead(A, &values));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's own writes the values on the host, and says to nobody that it has. */
+static PetscErrorCode MatRetrieveValues_SeqAIJTarsia(Mat A) {
+    PetscScalar *values;
+
+    PetscFunctionBegin;
+    PetscCall(MatSeqAIJGetArrayWrite(A, &values));
     PetscCall((*base_retrieve_values)(A));
+    PetscCall(MatSeqAIJRestoreArrayWrite(A, &values));
     PetscCall(PetscObjectStateIncrease((PetscObject)A));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -443,6 +459,8 @@ static PetscErrorCode ComposeFunctions(Mat A, PetscBool set) {
         PetscCall(PetscObjectComposeFunction((PetscObject)A, device_products[i].name,
                                              set ? device_products[i].function
                                                  : device_products[i].base));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStoreValues_C",
+                                         set ? MatStoreValues_SeqAIJTarsia : base_store_values));
     PetscCall(
         PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C",
                                    set ? MatRetrieveValues_SeqAIJTarsia : base_retrieve_values));

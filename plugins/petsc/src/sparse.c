@@ -265,7 +265,7 @@ static PetscErrorCode FillResult(Mat C, const TarsiaArrays *arrays) {
     /* All columns at once: MatSeqAIJSetPreallocationCSR searches the place of each. */
     if (arrays->nnz)
         PetscCall(MatSeqAIJSetColumnIndices(C, (PetscInt *)arrays->columns));
-    if (arrays->values) {
+    if (arrays->values && !C->structure_only) {
         PetscScalar *values;
 
         PetscCall(MatSeqAIJGetArrayWrite(C, &values));
@@ -332,6 +332,11 @@ static PetscErrorCode ProductSymbolic_Sparse(Mat C) {
                                                    : matB->cmap->n;
     Product *product;
     TarsiaArrays A, B, result = {0};
+    /* The numeric phase that follows has nothing to do. On a device this is so for P^T A P alone:
+     * PETSc makes products of three matrices out of products A B and A^T B, and has computed no
+     * values of the first when it asks for the pattern of the second. On the host it tells by the
+     * object's state when it has; on a device it does not. */
+    PetscBool has_values = (PetscBool)!C->structure_only;
 
     PetscFunctionBegin;
     PetscCall(TarsiaGetArrays(matA, &A));
@@ -339,7 +344,8 @@ static PetscErrorCode ProductSymbolic_Sparse(Mat C) {
     PetscCall(PetscNew(&product));
     PetscCall(TarsiaGetHandle(A.device, &product->handle));
     PetscCall(MatSetSizes(C, rows, matB->cmap->n, rows, matB->cmap->n));
-    PetscCall(MatSetType(C, MATSEQAIJTARSIA));
+    /* A result without values is on the host, as PETSc's own. */
+    PetscCall(MatSetType(C, C->structure_only ? MATSEQAIJ : MATSEQAIJTARSIA));
     if (A.nnz && B.nnz) {
         PetscCall(PrepareProduct(product, type, &A, &B));
         PetscCall(AllocateArrays(product->handle, rows, matB->cmap->n,
@@ -347,11 +353,15 @@ static PetscErrorCode ProductSymbolic_Sparse(Mat C) {
                                  &result));
         PetscCall(RunProduct(product, type, PETSC_TRUE, &A, &B, &result));
         if (A.device) {
-            TarsiaArrays own;
-
             PetscCall(FillResultFromDevice(product->handle, C, &result));
-            PetscCall(TarsiaGetArrays(C, &own));
-            PetscCall(WriteValues(product, C, PETSC_TRUE, &A, &B, &own));
+            if (has_values && type == MATPRODUCT_PtAP) {
+                TarsiaArrays own;
+
+                PetscCall(TarsiaGetArrays(C, &own));
+                PetscCall(WriteValues(product, C, PETSC_TRUE, &A, &B, &own));
+            } else {
+                has_values = PETSC_FALSE;
+            }
         } else {
             PetscCall(FillResult(C, &result));
         }
@@ -372,7 +382,7 @@ static PetscErrorCode ProductSymbolic_Sparse(Mat C) {
     C->ops->productnumeric = ProductNumeric_Sparse;
     C->ops->matmultnumeric = C->ops->transposematmultnumeric = NumericOfFactors;
     PetscCall(GetPresent(C, &product->computed));
-    product->fresh = PETSC_TRUE;
+    product->fresh = has_values;
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,7 +1,73 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Every operation of aijtarsia against the same of aij, on one rank or several. */
+/* Every operation of aijtarsia against the same of aij, on one rank or several. With a PETSc for
+ * CUDA matrices of aijtarsia are on a device unless -mat_tarsia_host is given, and aij's on the
+ * host. -only NAME,NAME runs some of the groups of tests. -type TYPE tests another type, which
+ * shows what PETSc's own types do. */
 
 #include "check.h"
+
+/* Whether matrices of aijtarsia are on a device. */
+static PetscBool on_device = PETSC_FALSE;
+static char tested[64] = MATAIJTARSIA;
+
+/* The name of a type of aij on some ranks. On a device, sequential matrices keep the name of
+ * PETSc's own type. */
+static const char *TypeName(const char *root, PetscMPIInt ranks) {
+    PetscBool tarsia;
+
+    (void)PetscStrcmp(root, MATAIJTARSIA, &tarsia);
+#if defined(PETSC_HAVE_CUDA)
+    if (tarsia && on_device && ranks == 1)
+        return MATSEQAIJCUSPARSE;
+#endif
+    if (tarsia)
+        return ranks > 1 ? MATMPIAIJTARSIA : MATSEQAIJTARSIA;
+    return ranks > 1 ? MATMPIAIJ : MATSEQAIJ;
+}
+
+static PetscErrorCode CheckTypeOn(Mat A, const char *root, PetscMPIInt ranks) {
+    PetscBool same;
+    MatType found;
+
+    PetscFunctionBeginUser;
+    PetscCall(PetscStrcmp(tested, MATAIJTARSIA, &same));
+    if (!same)
+        PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(MatGetType(A, &found));
+    PetscCall(PetscStrcmp(found, TypeName(root, ranks), &same));
+    PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "test %d: the type is %s, expected %s",
+               tests_run, found, TypeName(root, ranks));
+    if (on_device && ranks == 1) {
+        PetscObject own;
+
+        /* What the plugin keeps with its matrices. */
+        PetscCall(PetscObjectQuery((PetscObject)A, "MatTarsia", &own));
+        PetscCall(PetscStrcmp(root, MATAIJTARSIA, &same));
+        Check(!own == !same, "products are those of the other type");
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckType(Mat A, const char *root) {
+    PetscMPIInt ranks;
+
+    PetscFunctionBeginUser;
+    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+    PetscCall(CheckTypeOn(A, root, ranks));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix that PETSc has made of one of the tested type: on a device, a sequential one has PETSc's
+ * own products. */
+static PetscErrorCode CheckTypeByPETSc(Mat A) {
+    PetscMPIInt ranks;
+
+    PetscFunctionBeginUser;
+    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+    if (!on_device || ranks > 1)
+        PetscCall(CheckTypeOn(A, tested, ranks));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 typedef struct {
     Mat plain, tarsia;
@@ -10,7 +76,7 @@ typedef struct {
 static PetscErrorCode MakePair(PetscInt rows, PetscInt cols, PetscInt seed, Pair *pair) {
     PetscFunctionBeginUser;
     PetscCall(RandomMatrix(MATAIJ, rows, cols, seed, &pair->plain));
-    PetscCall(RandomMatrix(MATAIJTARSIA, rows, cols, seed, &pair->tarsia));
+    PetscCall(RandomMatrix(tested, rows, cols, seed, &pair->tarsia));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -27,19 +93,15 @@ static PetscErrorCode TestTypes(PetscMPIInt ranks) {
 
     PetscFunctionBeginUser;
     Test("the type's names");
-    PetscCall(RandomMatrix(MATAIJTARSIA, 40, 40, 1, &A));
-    PetscCall(
-        PetscObjectTypeCompare((PetscObject)A, ranks > 1 ? MATMPIAIJTARSIA : MATSEQAIJTARSIA, &is));
-    Check(is, "aijtarsia is another type");
+    PetscCall(RandomMatrix(tested, 40, 40, 1, &A));
+    PetscCall(CheckType(A, tested));
     PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, ranks > 1 ? MATMPIAIJ : MATSEQAIJ, &is));
     Check(is, "aijtarsia is no aij");
     if (ranks > 1) {
         Test("types of local blocks");
         PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
-        for (int i = 0; i < 2; i++) {
-            PetscCall(PetscObjectTypeCompare((PetscObject)blocks[i], MATSEQAIJTARSIA, &is));
-            Check(is, "a local block has another type");
-        }
+        for (int i = 0; i < 2; i++)
+            PetscCall(CheckTypeOn(blocks[i], tested, 1));
     } else {
         Test("the parallel type on one rank");
         PetscCall(MatDestroy(&A));
@@ -69,7 +131,7 @@ static PetscErrorCode TestShapes(PetscInt n) {
 
             PetscCall(MatCreate(PETSC_COMM_WORLD, A));
             PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, 20, columns));
-            PetscCall(MatSetType(*A, i ? MATAIJTARSIA : MATAIJ));
+            PetscCall(MatSetType(*A, i ? tested : MATAIJ));
             PetscCall(MatSetUp(*A));
             PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
             PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
@@ -128,20 +190,23 @@ static PetscErrorCode StoreValues(Mat A) {
 
 static PetscErrorCode TestNewValues(PetscInt n) {
     Pair pair, other;
-    Vec left, right;
+    Vec lefts[2], rights[2];
     const PetscInt rows[] = {n / 4, n / 2};
 
     PetscFunctionBeginUser;
     PetscCall(MakePair(n, n, 5, &pair));
     PetscCall(MakePair(n, n, 6, &other));
-    PetscCall(MatCreateVecs(pair.plain, &right, &left));
-    PetscCall(FillVector(left, 7));
-    PetscCall(FillVector(right, 8));
+    for (int i = 0; i < 2; i++) {
+        PetscCall(MatCreateVecs(i ? pair.tarsia : pair.plain, &rights[i], &lefts[i]));
+        PetscCall(FillVector(lefts[i], 7));
+        PetscCall(FillVector(rights[i], 8));
+    }
     PetscCall(SameProducts(pair.plain, pair.tarsia, "before"));
 #define ForBoth(call)                                                                              \
     for (int i_ = 0; i_ < 2; i_++) {                                                               \
         Mat A = i_ ? pair.tarsia : pair.plain, B = i_ ? other.tarsia : other.plain;                \
-        (void)B;                                                                                   \
+        Vec left = lefts[i_], right = rights[i_];                                                  \
+        (void)B, (void)left, (void)right;                                                          \
         PetscCall(call);                                                                           \
     }
 #define TestChange(call)                                                                           \
@@ -167,8 +232,10 @@ static PetscErrorCode TestNewValues(PetscInt n) {
     TestChange(StoreValues(A));
     TestChange(MatZeroEntries(A));
     TestChange(MatRetrieveValues(A));
-    PetscCall(VecDestroy(&left));
-    PetscCall(VecDestroy(&right));
+    for (int i = 0; i < 2; i++) {
+        PetscCall(VecDestroy(&lefts[i]));
+        PetscCall(VecDestroy(&rights[i]));
+    }
     PetscCall(DestroyPair(&pair));
     PetscCall(DestroyPair(&other));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -205,22 +272,6 @@ static PetscErrorCode TestPlansAreKept(PetscInt n) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CheckType(Mat A, const char *root) {
-    PetscMPIInt ranks;
-    char type[64];
-    PetscBool same;
-    MatType found;
-
-    PetscFunctionBeginUser;
-    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
-    PetscCall(MatGetType(A, &found));
-    PetscCall(PetscSNPrintf(type, sizeof type, "%s%s", ranks > 1 ? "mpi" : "seq", root));
-    PetscCall(PetscObjectTypeCompare((PetscObject)A, type, &same));
-    PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "test %d: the type is %s, expected %s",
-               tests_run, found, type);
-    PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode TestDuplicateAndConvert(PetscInt n) {
     Pair pair;
     Mat D, E;
@@ -230,7 +281,7 @@ static PetscErrorCode TestDuplicateAndConvert(PetscInt n) {
     Test("MatDuplicate with values");
     PetscCall(SameProducts(pair.plain, pair.tarsia, "before"));
     PetscCall(MatDuplicate(pair.tarsia, MAT_COPY_VALUES, &D));
-    PetscCall(CheckType(D, MATAIJTARSIA));
+    PetscCall(CheckType(D, tested));
     PetscCall(MatScale(pair.tarsia, 3));
     PetscCall(SameProducts(pair.plain, D, "duplicate"));
     PetscCall(MatScale(pair.plain, 3));
@@ -246,23 +297,23 @@ static PetscErrorCode TestDuplicateAndConvert(PetscInt n) {
     Test("MatConvert to aij, a new matrix");
     PetscCall(MatConvert(pair.tarsia, MATAIJ, MAT_INITIAL_MATRIX, &D));
     PetscCall(CheckType(D, MATAIJ));
-    PetscCall(CheckType(pair.tarsia, MATAIJTARSIA));
+    PetscCall(CheckType(pair.tarsia, tested));
     PetscCall(SameProducts(pair.plain, D, "converted"));
     Test("MatConvert from aij into a matrix that is there");
-    PetscCall(MatConvert(D, MATAIJTARSIA, MAT_INITIAL_MATRIX, &E));
-    PetscCall(CheckType(E, MATAIJTARSIA));
+    PetscCall(MatConvert(D, tested, MAT_INITIAL_MATRIX, &E));
+    PetscCall(CheckType(E, tested));
     PetscCall(MatScale(D, 0.5));
-    PetscCall(MatConvert(D, MATAIJTARSIA, MAT_REUSE_MATRIX, &E));
+    PetscCall(MatConvert(D, tested, MAT_REUSE_MATRIX, &E));
     PetscCall(SameProducts(D, E, "converted again"));
     Test("MatConvert from aij in place");
-    PetscCall(MatConvert(D, MATAIJTARSIA, MAT_INPLACE_MATRIX, &D));
-    PetscCall(CheckType(D, MATAIJTARSIA));
+    PetscCall(MatConvert(D, tested, MAT_INPLACE_MATRIX, &D));
+    PetscCall(CheckType(D, tested));
     PetscCall(SameProducts(E, D, "in place"));
     Test("MatConvert to aij in place, and back");
     PetscCall(MatConvert(D, MATAIJ, MAT_INPLACE_MATRIX, &D));
     PetscCall(CheckType(D, MATAIJ));
     PetscCall(SameProducts(E, D, "back"));
-    PetscCall(MatConvert(D, MATAIJTARSIA, MAT_INPLACE_MATRIX, &D));
+    PetscCall(MatConvert(D, tested, MAT_INPLACE_MATRIX, &D));
     PetscCall(SameProducts(E, D, "and again"));
     PetscCall(MatDestroy(&E));
     Test("MatConvert to a dense matrix");
@@ -271,7 +322,7 @@ static PetscErrorCode TestDuplicateAndConvert(PetscInt n) {
     PetscCall(MatDestroy(&E));
     Test("MatTranspose and submatrices");
     PetscCall(MatTranspose(D, MAT_INITIAL_MATRIX, &E));
-    PetscCall(CheckType(E, MATAIJTARSIA));
+    PetscCall(CheckTypeByPETSc(E));
     PetscCall(MatDestroy(&D));
     PetscCall(MatConvert(pair.plain, MATAIJ, MAT_INITIAL_MATRIX, &D));
     PetscCall(MatScale(D, 0.5));
@@ -308,40 +359,54 @@ static PetscErrorCode MakeDense(Mat A, PetscBool left, PetscInt columns, PetscIn
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TestDense(PetscInt n) {
+/* Products with dense matrices, which are on a device, too, where `dense_on_device`. */
+static PetscErrorCode TestDense(PetscInt n, PetscBool dense_on_device) {
     const PetscInt columns[] = {1, 7, 3, 20};
     Pair pair;
-    Mat B, Bt, C[2], Ct[2];
+    Mat B[2], Bt[2], C[2], Ct[2];
 
     PetscFunctionBeginUser;
+    (void)dense_on_device;
     PetscCall(MakePair(n, n / 2, 11, &pair));
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(columns); i++) {
-        PetscCall(MakeDense(pair.plain, PETSC_FALSE, columns[i], 1, &B));
-        PetscCall(MakeDense(pair.plain, PETSC_TRUE, columns[i], 2, &Bt));
+        for (int j = 0; j < 2; j++) {
+            PetscCall(MakeDense(pair.plain, PETSC_FALSE, columns[i], 1, &B[j]));
+            PetscCall(MakeDense(pair.plain, PETSC_TRUE, columns[i], 2, &Bt[j]));
+        }
+#if defined(PETSC_HAVE_CUDA)
+        if (dense_on_device) {
+            PetscCall(MatConvert(B[1], MATDENSECUDA, MAT_INPLACE_MATRIX, &B[1]));
+            PetscCall(MatConvert(Bt[1], MATDENSECUDA, MAT_INPLACE_MATRIX, &Bt[1]));
+        }
+#endif
         Test("MatMatMult with a dense matrix");
-        PetscCall(MatMatMult(pair.plain, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[0]));
-        PetscCall(MatMatMult(pair.tarsia, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[1]));
+        PetscCall(MatMatMult(pair.plain, B[0], MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[0]));
+        PetscCall(MatMatMult(pair.tarsia, B[1], MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[1]));
         PetscCall(SameMatrices(C[0], C[1], "A B"));
         Test("MatTransposeMatMult with a dense matrix");
-        PetscCall(MatTransposeMatMult(pair.plain, Bt, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &Ct[0]));
-        PetscCall(MatTransposeMatMult(pair.tarsia, Bt, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &Ct[1]));
+        PetscCall(
+            MatTransposeMatMult(pair.plain, Bt[0], MAT_INITIAL_MATRIX, PETSC_DEFAULT, &Ct[0]));
+        PetscCall(
+            MatTransposeMatMult(pair.tarsia, Bt[1], MAT_INITIAL_MATRIX, PETSC_DEFAULT, &Ct[1]));
         PetscCall(SameMatrices(Ct[0], Ct[1], "A^T B"));
         Test("both again with new values");
         PetscCall(MatScale(pair.plain, -1.5));
         PetscCall(MatScale(pair.tarsia, -1.5));
-        PetscCall(MatScale(B, 2));
-        PetscCall(MatMatMult(pair.plain, B, MAT_REUSE_MATRIX, PETSC_DEFAULT, &C[0]));
-        PetscCall(MatMatMult(pair.tarsia, B, MAT_REUSE_MATRIX, PETSC_DEFAULT, &C[1]));
+        for (int j = 0; j < 2; j++) {
+            Mat A = j ? pair.tarsia : pair.plain;
+
+            PetscCall(MatScale(B[j], 2));
+            PetscCall(MatMatMult(A, B[j], MAT_REUSE_MATRIX, PETSC_DEFAULT, &C[j]));
+            PetscCall(MatTransposeMatMult(A, Bt[j], MAT_REUSE_MATRIX, PETSC_DEFAULT, &Ct[j]));
+        }
         PetscCall(SameMatrices(C[0], C[1], "A B again"));
-        PetscCall(MatTransposeMatMult(pair.plain, Bt, MAT_REUSE_MATRIX, PETSC_DEFAULT, &Ct[0]));
-        PetscCall(MatTransposeMatMult(pair.tarsia, Bt, MAT_REUSE_MATRIX, PETSC_DEFAULT, &Ct[1]));
         PetscCall(SameMatrices(Ct[0], Ct[1], "A^T B again"));
         for (int j = 0; j < 2; j++) {
             PetscCall(MatDestroy(&C[j]));
             PetscCall(MatDestroy(&Ct[j]));
+            PetscCall(MatDestroy(&B[j]));
+            PetscCall(MatDestroy(&Bt[j]));
         }
-        PetscCall(MatDestroy(&B));
-        PetscCall(MatDestroy(&Bt));
     }
     PetscCall(DestroyPair(&pair));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -373,7 +438,7 @@ static PetscErrorCode TestSparse(PetscInt n, PetscBool backend) {
         Test("a product of sparse matrices");
         PetscCall(Product(kind, A.plain, B.plain, MAT_INITIAL_MATRIX, &C[0]));
         PetscCall(Product(kind, A.tarsia, B.tarsia, MAT_INITIAL_MATRIX, &C[1]));
-        PetscCall(CheckType(C[1], MATAIJTARSIA));
+        PetscCall(CheckType(C[1], tested));
         PetscCall(SameMatrices(C[0], C[1], names[kind]));
         PetscCall(SameProducts(C[0], C[1], names[kind]));
         for (int again = 0; again < 3; again++) {
@@ -393,7 +458,8 @@ static PetscErrorCode TestSparse(PetscInt n, PetscBool backend) {
         }
         PetscCall(MakePair(n, kind == PTAP ? n : n / 2, 12, &A2));
         PetscCall(DestroyPair(&A));
-        /* PETSc's algorithm "backend" would go on with the first matrix. */
+        /* PETSc's algorithm "backend" would go on with the first matrix; on devices it is the only
+         * one. */
         if (backend) {
             PetscCall(MatDestroy(&C[0]));
             PetscCall(Product(kind, A2.plain, B.plain, MAT_INITIAL_MATRIX, &C[0]));
@@ -404,21 +470,24 @@ static PetscErrorCode TestSparse(PetscInt n, PetscBool backend) {
             PetscCall(SameMatrices(C[0], C[1], names[kind]));
         }
         PetscCall(MatDestroy(&C[1]));
-        Test("a factor of type aij");
-        PetscCall(Product(kind, A2.plain, B.tarsia, MAT_INITIAL_MATRIX, &C[1]));
-        PetscCall(SameMatrices(C[0], C[1], names[kind]));
-        PetscCall(MatDestroy(&C[1]));
-        PetscCall(Product(kind, A2.tarsia, B.plain, MAT_INITIAL_MATRIX, &C[1]));
-        PetscCall(SameMatrices(C[0], C[1], names[kind]));
+        /* On several ranks PETSc multiplies no matrix on the host by one on a device. */
+        if (!on_device || !backend) {
+            Test("a factor of type aij");
+            PetscCall(Product(kind, A2.plain, B.tarsia, MAT_INITIAL_MATRIX, &C[1]));
+            PetscCall(SameMatrices(C[0], C[1], names[kind]));
+            PetscCall(MatDestroy(&C[1]));
+            PetscCall(Product(kind, A2.tarsia, B.plain, MAT_INITIAL_MATRIX, &C[1]));
+            PetscCall(SameMatrices(C[0], C[1], names[kind]));
+            PetscCall(MatDestroy(&C[1]));
+        }
         PetscCall(MatDestroy(&C[0]));
-        PetscCall(MatDestroy(&C[1]));
         if (kind != PTAP) {
             Test("a factor without entries");
             PetscCall(MatDestroy(&B.tarsia));
             PetscCall(MatCreate(PETSC_COMM_WORLD, &B.tarsia));
             PetscCall(
                 MatSetSizes(B.tarsia, PETSC_DECIDE, PETSC_DECIDE, kind == AB ? n / 2 : n, n / 3));
-            PetscCall(MatSetType(B.tarsia, MATAIJTARSIA));
+            PetscCall(MatSetType(B.tarsia, tested));
             PetscCall(MatSetUp(B.tarsia));
             PetscCall(MatAssemblyBegin(B.tarsia, MAT_FINAL_ASSEMBLY));
             PetscCall(MatAssemblyEnd(B.tarsia, MAT_FINAL_ASSEMBLY));
@@ -432,30 +501,34 @@ static PetscErrorCode TestSparse(PetscInt n, PetscBool backend) {
         PetscCall(DestroyPair(&A2));
         PetscCall(DestroyPair(&B));
     }
-    Test("a product with itself, and the products that are left to PETSc");
-    {
-        Pair A, R;
-        Mat C[2];
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-        PetscCall(MakePair(n, n, 14, &A));
-        PetscCall(MatMatMult(A.plain, A.plain, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[0]));
-        PetscCall(MatMatMult(A.tarsia, A.tarsia, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[1]));
-        PetscCall(MatScale(A.plain, 2));
-        PetscCall(MatScale(A.tarsia, 2));
-        PetscCall(MatMatMult(A.plain, A.plain, MAT_REUSE_MATRIX, PETSC_DEFAULT, &C[0]));
-        PetscCall(MatMatMult(A.tarsia, A.tarsia, MAT_REUSE_MATRIX, PETSC_DEFAULT, &C[1]));
-        PetscCall(SameMatrices(C[0], C[1], "A A"));
-        PetscCall(MatDestroy(&C[0]));
-        PetscCall(MatDestroy(&C[1]));
-        PetscCall(MakePair(n / 2, n, 15, &R));
-        PetscCall(MatRARt(A.plain, R.plain, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[0]));
-        PetscCall(MatRARt(A.tarsia, R.tarsia, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[1]));
-        PetscCall(SameMatrices(C[0], C[1], "R A R^T"));
-        PetscCall(MatDestroy(&C[0]));
-        PetscCall(MatDestroy(&C[1]));
-        PetscCall(DestroyPair(&A));
-        PetscCall(DestroyPair(&R));
-    }
+static PetscErrorCode TestOtherProducts(PetscInt n) {
+    Pair A, R;
+    Mat C[2];
+
+    PetscFunctionBeginUser;
+    Test("a product with itself");
+    PetscCall(MakePair(n, n, 14, &A));
+    PetscCall(MatMatMult(A.plain, A.plain, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[0]));
+    PetscCall(MatMatMult(A.tarsia, A.tarsia, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[1]));
+    PetscCall(MatScale(A.plain, 2));
+    PetscCall(MatScale(A.tarsia, 2));
+    PetscCall(MatMatMult(A.plain, A.plain, MAT_REUSE_MATRIX, PETSC_DEFAULT, &C[0]));
+    PetscCall(MatMatMult(A.tarsia, A.tarsia, MAT_REUSE_MATRIX, PETSC_DEFAULT, &C[1]));
+    PetscCall(SameMatrices(C[0], C[1], "A A"));
+    PetscCall(MatDestroy(&C[0]));
+    PetscCall(MatDestroy(&C[1]));
+    Test("a product that is left to PETSc");
+    PetscCall(MakePair(n / 2, n, 15, &R));
+    PetscCall(MatRARt(A.plain, R.plain, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[0]));
+    PetscCall(MatRARt(A.tarsia, R.tarsia, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[1]));
+    PetscCall(SameMatrices(C[0], C[1], "R A R^T"));
+    PetscCall(MatDestroy(&C[0]));
+    PetscCall(MatDestroy(&C[1]));
+    PetscCall(DestroyPair(&A));
+    PetscCall(DestroyPair(&R));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -472,8 +545,9 @@ static PetscErrorCode Symbolic(MatProductType type, Mat A, Mat B, PetscBool with
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products by their phases, on one rank: what PETSc allows between them, results without values,
- * and products of three matrices of both types. */
+/* Products by their phases, on one rank: what PETSc allows between them, and results without
+ * values.
+ */
 static PetscErrorCode TestPhases(PetscInt n) {
     static const MatProductType types[] = {MATPRODUCT_AB, MATPRODUCT_AtB, MATPRODUCT_PtAP};
     Pair A, B, other;
@@ -507,6 +581,20 @@ static PetscErrorCode TestPhases(PetscInt n) {
         }
         Check(info[0].nz_used == info[1].nz_used, "entries of a result without values");
     }
+    PetscCall(DestroyPair(&A));
+    PetscCall(DestroyPair(&B));
+    PetscCall(DestroyPair(&other));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestTriples(PetscInt n) {
+    Pair A, B, other;
+    Mat C[2];
+
+    PetscFunctionBeginUser;
+    PetscCall(MakePair(n, n, 17, &A));
+    PetscCall(MakePair(n, n, 17, &other));
+    PetscCall(MakePair(n, n, 18, &B));
     for (int kinds = 1; kinds < 8; kinds++) {
         Test("a product of three matrices, some of them of type aij");
         PetscCall(
@@ -547,7 +635,7 @@ static PetscErrorCode TestCoordinates(PetscInt n) {
             if (!pattern) {
                 PetscCall(MatCreate(PETSC_COMM_WORLD, &A[i]));
                 PetscCall(MatSetSizes(A[i], PETSC_DECIDE, PETSC_DECIDE, n, n));
-                PetscCall(MatSetType(A[i], i ? MATAIJTARSIA : MATAIJ));
+                PetscCall(MatSetType(A[i], i ? tested : MATAIJ));
             }
             for (PetscInt k = 0; k < 64; k++) {
                 rows[k] = (k * 5 + 3 * rank + pattern) % n;
@@ -563,7 +651,7 @@ static PetscErrorCode TestCoordinates(PetscInt n) {
                 PetscCall(MatSetValuesCOO(A[i], values, again == 1 ? ADD_VALUES : INSERT_VALUES));
             PetscCall(SameProducts(A[0], A[1], "coordinates"));
         }
-        PetscCall(CheckType(A[1], MATAIJTARSIA));
+        PetscCall(CheckType(A[1], tested));
     }
     PetscCall(MatDestroy(&A[0]));
     PetscCall(MatDestroy(&A[1]));
@@ -579,7 +667,7 @@ static PetscErrorCode TestOptions(PetscInt n) {
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(algorithms); i++) {
         Test("-mat_tarsia_alg");
         PetscCall(PetscOptionsSetValue(NULL, "-mat_tarsia_alg", algorithms[i]));
-        PetscCall(RandomMatrix(MATAIJTARSIA, n, n, 16, &pair.tarsia));
+        PetscCall(RandomMatrix(tested, n, n, 16, &pair.tarsia));
         PetscCall(SameProducts(pair.plain, pair.tarsia, algorithms[i]));
         PetscCall(MatScale(pair.plain, 2));
         PetscCall(MatScale(pair.tarsia, 2));
@@ -592,7 +680,7 @@ static PetscErrorCode TestOptions(PetscInt n) {
     PetscCall(PetscOptionsClearValue(NULL, "-mat_tarsia_alg"));
     Test("-mat_tarsia_effort");
     PetscCall(PetscOptionsSetValue(NULL, "-mat_tarsia_effort", "quick"));
-    PetscCall(RandomMatrix(MATAIJTARSIA, n, n, 16, &pair.tarsia));
+    PetscCall(RandomMatrix(tested, n, n, 16, &pair.tarsia));
     PetscCall(SameProducts(pair.plain, pair.tarsia, "quick"));
     PetscCall(PetscOptionsClearValue(NULL, "-mat_tarsia_effort"));
     Test("-mat_tarsia_spgemm 0");
@@ -606,7 +694,7 @@ static PetscErrorCode TestOptions(PetscInt n) {
             PetscCall(MatPtAP(A, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[i]));
             PetscCall(MatPtAP(A, A, MAT_REUSE_MATRIX, PETSC_DEFAULT, &C[i]));
         }
-        PetscCall(CheckType(C[1], MATAIJTARSIA));
+        PetscCall(CheckTypeByPETSc(C[1]));
         PetscCall(SameMatrices(C[0], C[1], "P^T A P by PETSc"));
         PetscCall(SameProducts(C[0], C[1], "P^T A P by PETSc"));
         PetscCall(MatDestroy(&C[0]));
@@ -633,6 +721,11 @@ static PetscErrorCode TestErrors(PetscInt n) {
     Mat A;
     Vec x, y;
     PetscScalar *array;
+#if defined(PETSC_HAVE_CUDA)
+    Vec both;
+    PetscScalar *memory;
+    PetscMemType type;
+#endif
     PetscErrorCode code;
     char *found;
 
@@ -642,6 +735,18 @@ static PetscErrorCode TestErrors(PetscInt n) {
     PetscCall(PetscCalloc1(n + 1, &array));
     PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, n, array, &x));
     PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, n, array + 1, &y));
+#if defined(PETSC_HAVE_CUDA)
+    if (on_device) {
+        PetscCall(VecDestroy(&x));
+        PetscCall(VecDestroy(&y));
+        PetscCall(VecCreateSeqCUDA(PETSC_COMM_SELF, n + 1, &both));
+        PetscCall(VecSet(both, 1));
+        PetscCall(VecGetArrayAndMemType(both, &memory, &type));
+        Check(PetscMemTypeDevice(type), "a vector of a device has its values on the host");
+        PetscCall(VecCreateSeqCUDAWithArrays(PETSC_COMM_SELF, 1, n, NULL, memory, &x));
+        PetscCall(VecCreateSeqCUDAWithArrays(PETSC_COMM_SELF, 1, n, NULL, memory + 1, &y));
+    }
+#endif
     PetscCall(PetscPushErrorHandler(KeepText, NULL));
     code = MatMult(A, x, y);
     PetscCall(PetscPopErrorHandler());
@@ -663,6 +768,7 @@ static PetscErrorCode TestErrors(PetscInt n) {
 int main(int argc, char **argv) {
     PetscMPIInt ranks;
     PetscInt n = 200;
+    char names[256] = "";
 
     PetscFunctionBeginUser;
     PetscCall(PetscInitialize(&argc, &argv, NULL, "Compares the operations of aijtarsia and aij."));
@@ -671,29 +777,48 @@ int main(int argc, char **argv) {
     PetscCall(MatTarsiaRegister());
     PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
     PetscCall(PetscOptionsGetInt(NULL, NULL, "-n", &n, NULL));
+    PetscCall(PetscOptionsGetString(NULL, NULL, "-only", names, sizeof names, NULL));
+    PetscCall(PetscOptionsGetString(NULL, NULL, "-type", tested, sizeof tested, NULL));
+#if defined(PETSC_HAVE_CUDA)
+    PetscCall(PetscOptionsGetBool(NULL, NULL, "-mat_tarsia_host", &on_device, NULL));
+    on_device = (PetscBool)!on_device;
+#endif
 
-    PetscCall(TestTypes(ranks));
-    PetscCall(TestShapes(n));
-    PetscCall(TestNewValues(n));
-    PetscCall(TestDuplicateAndConvert(n));
-    PetscCall(TestDense(n));
-    PetscCall(TestSparse(n, PETSC_FALSE));
-    if (ranks > 1) {
+/* Runs a group of tests unless -only names others. */
+#define Group(name, call)                                                                          \
+    do {                                                                                           \
+        char *named_ = names;                                                                      \
+        if (names[0])                                                                              \
+            PetscCall(PetscStrstr(names, name, &named_));                                          \
+        if (named_)                                                                                \
+            PetscCall(call);                                                                       \
+    } while (0)
+    Group("types", TestTypes(ranks));
+    Group("shapes", TestShapes(n));
+    Group("values", TestNewValues(n));
+    Group("conversions", TestDuplicateAndConvert(n));
+    Group("dense", TestDense(n, PETSC_FALSE));
+    if (on_device)
+        Group("dense_cuda", TestDense(n, PETSC_TRUE));
+    Group("sparse", TestSparse(n, (PetscBool)(on_device && ranks > 1)));
+    if (ranks > 1 && !on_device) {
         static const char *const options[] = {"-matmatmult_via", "-mattransposematmult_via",
                                               "-matptap_via"};
 
         for (int i = 0; i < 3; i++)
             PetscCall(PetscOptionsSetValue(NULL, options[i], "backend"));
-        PetscCall(TestSparse(n, PETSC_TRUE));
+        Group("backend", TestSparse(n, PETSC_TRUE));
         for (int i = 0; i < 3; i++)
             PetscCall(PetscOptionsClearValue(NULL, options[i]));
     }
-    PetscCall(TestCoordinates(n));
-    PetscCall(TestOptions(n));
+    Group("others", TestOtherProducts(n));
+    Group("coordinates", TestCoordinates(n));
+    Group("options", TestOptions(n));
     if (ranks == 1) {
-        PetscCall(TestPhases(n));
-        PetscCall(TestPlansAreKept(n));
-        PetscCall(TestErrors(n));
+        Group("phases", TestPhases(n));
+        Group("triples", TestTriples(n));
+        Group("plans", TestPlansAreKept(n));
+        Group("errors", TestErrors(n));
     }
     PetscCall(Report());
     PetscCall(PetscFinalize());
