@@ -274,7 +274,7 @@ impl RowSpmm {
             !order.policy().is_named() && row::is_for_groups(problem, rows.index_type, (rows.rows, rows.nnz));
         let groups = for_groups.then(|| {
             let multiprocessors = i64::from(cx.device.properties().multiprocessors);
-            row::groups_of(problem.types.x.size(), problem.columns(), rows.rows, multiprocessors)
+            row::groups_of(problem.types.x.size(), problem.columns(), (rows.rows, rows.nnz), multiprocessors)
         });
         let schedule = Schedule::build(cx, &rows, &stats, groups)?;
         let reach = reach::measure(cx, &rows, &stats)?;

@@ -362,23 +362,57 @@ pub fn group_kinds(size: usize) -> &'static [(usize, usize)] {
     }
 }
 
+/// What the choice of a group's size knows of the rows of A.
+#[derive(Clone, Copy, Debug)]
+struct Rows {
+    count: i64,
+    /// Mean number of entries.
+    mean: i64,
+    multiprocessors: i64,
+}
+
+impl Rows {
+    fn new((count, nnz): (i64, i64), multiprocessors: i64) -> Self {
+        Rows { count, mean: nnz / count.max(1), multiprocessors }
+    }
+
+    /// Returns whether rows suffice for many turns of a device: four for each group of 16 lanes.
+    fn are_many(&self) -> bool {
+        self.count >= 256 * self.multiprocessors
+    }
+
+    /// Returns whether rows of doubles with `packs` packs are shared by several groups of 16 lanes rather
+    /// than taken by one of a warp. On short rows more entries are under way then: with tiles of 64 columns
+    /// instead of 128 c-48 took 25.0 µs instead of 26.5 for N = 128 and 85 instead of 98 for N = 512, fe_pwt
+    /// 43 instead of 47, memplus 22.3 instead of 24.1; rajat01, which has too few rows, 13.5 instead of 12.9.
+    fn are_short(&self, packs: usize) -> bool {
+        let tiles = packs as i64 / SHARED_TILE;
+        self.mean < SHORTEST_OF_WARPS && self.count.saturating_mul(tiles) >= 160 * self.multiprocessors
+    }
+}
+
+/// Packs of a tile of 16 lanes with two each.
+const SHARED_TILE: i64 = 32;
+/// Minimum mean length for which a group of a warp takes rows of doubles.
+const SHORTEST_OF_WARPS: i64 = 16;
+
 /// First of [`group_kinds`] whose tiles have at most `most` bytes of a row of B of `packs` packs, and more
 /// than half of whose lanes have work. Two packs per lane are taken only if no columns are left over; for
-/// doubles, where they leave room for fewer groups, only in groups of a warp or with rows for many turns of
-/// the device.
-fn group_kind(size: usize, packs: usize, most: usize, has_many_rows: bool) -> (usize, usize) {
+/// doubles, where they leave room for fewer groups, only in groups of a warp, with rows for many turns of
+/// the device, or with short ones.
+fn group_kind(size: usize, packs: usize, most: usize, rows: &Rows) -> (usize, usize) {
     let kinds = group_kinds(size);
+    let is_shared = size == 8 && rows.are_short(packs);
     let fits = |&&(lanes, each): &&(usize, usize)| {
         let tile = lanes * each;
-        let has_room = each == 1 || size < 8 || lanes == 32 || has_many_rows;
+        let has_room = each == 1
+            || size < 8
+            || (lanes == 32 && !is_shared)
+            || (lanes == 16 && is_shared)
+            || (lanes < 32 && rows.are_many());
         tile * 16 <= most && tile < 2 * packs && (each == 1 || packs % tile == 0) && has_room
     };
     kinds.iter().find(fits).copied().unwrap_or(kinds[kinds.len() - 1])
-}
-
-/// Returns whether rows suffice for many turns of a device: four for each group of 16 lanes.
-fn has_many_rows(rows: i64, multiprocessors: i64) -> bool {
-    rows >= 256 * multiprocessors
 }
 
 /// Largest mean length for which each group takes rows of its own: neighbouring groups on a longer row read
@@ -407,7 +441,8 @@ fn suits_groups(size: usize, n: usize, (rows, nnz): (i64, i64)) -> bool {
     if n <= NARROW || n % pack != 0 {
         return false;
     }
-    let (lanes, _) = group_kind(size, n / pack, usize::MAX, true);
+    let of_many_long_rows = Rows { count: i64::MAX, mean: i64::MAX, multiprocessors: 1 };
+    let (lanes, _) = group_kind(size, n / pack, usize::MAX, &of_many_long_rows);
     let mean = nnz / rows.max(1);
     let longest = if lanes < 32 { LONGEST_OF_GROUPS } else { LONGEST_OF_WARPS };
     let takes_several = lanes == 32 || size == 8 || (size == 2 && n > 64);
@@ -415,10 +450,10 @@ fn suits_groups(size: usize, n: usize, (rows, nnz): (i64, i64)) -> bool {
         && (mean >= LEAST_OF_GROUPS || !takes_several)
 }
 
-/// Groups of such a plan, for `n` columns of elements of `size` bytes.
-pub fn groups_of(size: usize, n: usize, rows: i64, multiprocessors: i64) -> Groups {
+/// Groups of such a plan, for `n` columns of elements of `size` bytes, and so many rows and entries.
+pub fn groups_of(size: usize, n: usize, counts: (i64, i64), multiprocessors: i64) -> Groups {
     let packs = n / (16 / size);
-    let (lanes, each) = group_kind(size, packs, usize::MAX, has_many_rows(rows, multiprocessors));
+    let (lanes, each) = group_kind(size, packs, usize::MAX, &Rows::new(counts, multiprocessors));
     Groups { lanes, tiles: packs.div_ceil(lanes * each) as i64 }
 }
 
@@ -446,6 +481,23 @@ pub fn gain_of_groups(problem: &SpmmProblem, counts: (i64, i64)) -> f64 {
     }];
     let length = if mean < LEAST_OF_GROUPS { 0 } else { 1 + usize::from(mean > 100) };
     of_size[usize::from(problem.columns() > 64)][length]
+}
+
+/// Gain of groups of 16 lanes on short rows of doubles over those of a warp, whose times the choice has
+/// learned: the geometric mean of eight of the real matrices, N = 128 and 512 (0.93 to 1.18).
+const GAIN_OF_SHARED_ROWS: f64 = 1.05;
+
+/// Gain over the times that the choice has learned of `row` with [`Kernel::Groups`], for so many rows and
+/// entries.
+pub fn gain_over_learned(problem: &SpmmProblem, counts: (i64, i64), multiprocessors: i64) -> f64 {
+    let (size, n) = (problem.types.x.size(), problem.columns());
+    let packs = n / (16 / size).max(1);
+    let is_shared = size == 8 && !problem.types.x.is_complex() && packs > SHARED_TILE as usize;
+    if is_shared && Rows::new(counts, multiprocessors).are_short(packs) {
+        GAIN_OF_SHARED_ROWS
+    } else {
+        1.0
+    }
 }
 
 impl Plan<'_> {
@@ -491,8 +543,8 @@ impl Plan<'_> {
         }
         let most = self.reach.tile_bytes(LINE).max(LINE);
         if self.has_groups && aligned && n % pack == 0 && self.numbers_packs(b) {
-            let (lanes, packs) =
-                group_kind(size, n / pack, most, has_many_rows(self.rows, self.multiprocessors));
+            let rows = Rows { count: self.rows, mean: self.mean, multiprocessors: self.multiprocessors };
+            let (lanes, packs) = group_kind(size, n / pack, most, &rows);
             let tile = lanes * packs * pack;
             let columns = n.min(self.tiles_at_once * tile);
             let tiles = columns.div_ceil(tile) as u32;
@@ -579,23 +631,31 @@ mod tests {
 
     #[test]
     fn groups_are_as_wide_as_what_they_have() {
-        let of = |size, n, many| group_kind(size, n / (16 / size), usize::MAX, many);
+        let rows =
+            |many: bool| Rows { count: if many { 33_792 } else { 33_791 }, mean: 20, multiprocessors: 132 };
+        let of = |size, n, many| group_kind(size, n / (16 / size), usize::MAX, &rows(many));
         let floats = [16, 32, 64, 96, 128, 192, 512].map(|n| of(4, n, false));
         assert_eq!(floats, [(4, 1), (8, 1), (8, 2), (32, 1), (16, 2), (8, 2), (16, 2)]);
         let doubles = |many| [16, 32, 64, 96, 128].map(|n| of(8, n, many));
         assert_eq!(doubles(false), [(8, 1), (16, 1), (32, 1), (32, 1), (32, 2)]);
         assert_eq!(doubles(true), [(8, 1), (8, 2), (16, 2), (8, 2), (32, 2)]);
-        assert_eq!([33_791, 33_792].map(|rows| has_many_rows(rows, 132)), [false, true]);
+        // Several groups share short rows of doubles, if there are enough of both.
+        let short = |count, mean, n: usize| {
+            group_kind(8, n / 2, usize::MAX, &Rows { count, mean, multiprocessors: 132 })
+        };
+        assert_eq!([15, 16].map(|mean| short(20_000, mean, 128)), [(16, 2), (32, 2)]);
+        assert_eq!([10_000, 11_000].map(|count| short(count, 7, 128)), [(32, 2), (16, 2)]);
+        assert_eq!([64, 96, 512].map(|n| short(11_000, 7, n)), [(32, 1), (32, 1), (16, 2)]);
         let halves = [16, 32, 64, 128, 512].map(|n| of(2, n, false));
         assert_eq!(halves, [(4, 1), (4, 1), (8, 1), (16, 1), (32, 1)]);
         // Tiles are narrower where L2 does not hold more of the rows of B in use.
-        assert_eq!(group_kind(4, 32, 256, false), (8, 2));
+        assert_eq!(group_kind(4, 32, 256, &rows(false)), (8, 2));
         // Every width has a kernel, and lanes have one pack each where some are left over.
         for (size, packs, many) in [2, 4, 8]
             .into_iter()
             .flat_map(|size| (1..300).flat_map(move |packs| [(size, packs, false), (size, packs, true)]))
         {
-            let (lanes, each) = group_kind(size, packs, usize::MAX, many);
+            let (lanes, each) = group_kind(size, packs, usize::MAX, &rows(many));
             assert!(group_kinds(size).contains(&(lanes, each)) && (each == 1 || packs % (lanes * each) == 0));
         }
     }
