@@ -5,7 +5,8 @@
  *
  * -n is the number of points in each direction (32). Nothing in the program but MatTarsiaRegister
  * names Tarsia: -mat_type chooses the matrix type, and a program without that call has the type by
- * -dll_append libpetsctarsia.so. -mat_tarsia_view prints what was chosen, -log_view the times.
+ * -dll_append with the path of libpetsctarsia.so. -mat_tarsia_view prints what was chosen,
+ * -log_view the times.
  *
  * The program checks the residual b - A x that the solve has left. */
 

@@ -172,7 +172,6 @@ fn seconds_of_row(
     source: Source,
     statistics: &spmm::SpmmStatistics,
     (by_rates, corrected): (f64, Option<f64>),
-    rates: &spmm::Rates,
 ) -> f64 {
     let width = match (source, &problem.a.arrays) {
         (Source::InPlace, SparseArrays::Csr(m) | SparseArrays::Csc(m)) => m.index_type,
@@ -180,9 +179,8 @@ fn seconds_of_row(
     };
     let counts = (statistics.counts.rows as i64, statistics.counts.nnz as i64);
     let gain = spmm::row::gain_of_groups(problem, counts);
-    let over_learned = spmm::row::gain_over_learned(problem, counts, rates.multiprocessors as i64);
     match (corrected, spmm::row::is_for_groups(problem, width, counts)) {
-        (Some(seconds), true) => seconds / over_learned,
+        (Some(seconds), true) => seconds,
         (Some(seconds), false) => seconds * gain,
         (None, true) => by_rates / gain,
         (None, false) => by_rates,
@@ -491,7 +489,7 @@ pub fn spmm(
             let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
             let seconds = match algorithm {
                 Algorithm::Row => {
-                    seconds_of_row(problem, source, &inspection.statistics, (found.seconds, corrected), rates)
+                    seconds_of_row(problem, source, &inspection.statistics, (found.seconds, corrected))
                 }
                 _ => corrected.unwrap_or(found.seconds),
             };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Matrix types of PETSc whose products are Tarsia's. docs/petsc.md says how they are used.
  *
- * A program needs this header only if it links the plugin; with
- * -dll_append libpetsctarsia.so and -mat_type aijtarsia an unchanged program has the types, too. */
+ * A program needs this header only if it links the plugin; with the path of the plugin, as in
+ * -dll_append /opt/tarsia/lib/libpetsctarsia.so, and -mat_type aijtarsia an unchanged program has
+ * the types, too. */
 
 #ifndef PETSCTARSIA_H
 #define PETSCTARSIA_H

@@ -327,6 +327,8 @@ static PetscErrorCode TestDuplicateAndConvert(PetscInt n) {
     PetscCall(MatConvert(pair.plain, MATAIJ, MAT_INITIAL_MATRIX, &D));
     PetscCall(MatScale(D, 0.5));
     PetscCall(MatTranspose(D, MAT_INPLACE_MATRIX, &D));
+    PetscCall(SameMatrices(D, E, "transpose"));
+    PetscCall(MatConvert(E, tested, MAT_INPLACE_MATRIX, &E));
     PetscCall(SameProducts(D, E, "transpose"));
     PetscCall(MatTranspose(E, MAT_INPLACE_MATRIX, &E));
     PetscCall(MatTranspose(D, MAT_INPLACE_MATRIX, &D));
@@ -504,7 +506,7 @@ static PetscErrorCode TestSparse(PetscInt n, PetscBool backend) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TestOtherProducts(PetscInt n) {
+static PetscErrorCode TestOtherProducts(PetscInt n, PetscBool on_one_device) {
     Pair A, R;
     Mat C[2];
 
@@ -520,6 +522,11 @@ static PetscErrorCode TestOtherProducts(PetscInt n) {
     PetscCall(SameMatrices(C[0], C[1], "A A"));
     PetscCall(MatDestroy(&C[0]));
     PetscCall(MatDestroy(&C[1]));
+    /* PETSc 3.26 computes zeros on a device on one rank, of its own type, too. */
+    if (on_one_device) {
+        PetscCall(DestroyPair(&A));
+        PetscFunctionReturn(PETSC_SUCCESS);
+    }
     Test("a product that is left to PETSc");
     PetscCall(MakePair(n / 2, n, 15, &R));
     PetscCall(MatRARt(A.plain, R.plain, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[0]));
@@ -595,7 +602,8 @@ static PetscErrorCode TestTriples(PetscInt n) {
     PetscCall(MakePair(n, n, 17, &A));
     PetscCall(MakePair(n, n, 17, &other));
     PetscCall(MakePair(n, n, 18, &B));
-    for (int kinds = 1; kinds < 8; kinds++) {
+    /* On a device PETSc 3.26 calls itself without end where types are mixed, its own, too. */
+    for (int kinds = on_device ? 7 : 1; kinds < 8; kinds++) {
         Test("a product of three matrices, some of them of type aij");
         PetscCall(
             MatMatMatMult(A.plain, B.plain, other.plain, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[0]));
@@ -811,7 +819,7 @@ int main(int argc, char **argv) {
         for (int i = 0; i < 3; i++)
             PetscCall(PetscOptionsClearValue(NULL, options[i]));
     }
-    Group("others", TestOtherProducts(n));
+    Group("others", TestOtherProducts(n, (PetscBool)(on_device && ranks == 1)));
     Group("coordinates", TestCoordinates(n));
     Group("options", TestOptions(n));
     if (ranks == 1) {

@@ -382,9 +382,8 @@ impl Rows {
     }
 
     /// Returns whether rows of doubles with `packs` packs are shared by several groups of 16 lanes rather
-    /// than taken by one of a warp. On short rows more entries are under way then: with tiles of 64 columns
-    /// instead of 128 c-48 took 25.0 µs instead of 26.5 for N = 128 and 85 instead of 98 for N = 512, fe_pwt
-    /// 43 instead of 47, memplus 22.3 instead of 24.1; rajat01, which has too few rows, 13.5 instead of 12.9.
+    /// than taken by one of a warp. On short rows more entries are under way then (docs/algorithms/row.md,
+    /// "Several groups on short rows of doubles").
     fn are_short(&self, packs: usize) -> bool {
         let tiles = packs as i64 / SHARED_TILE;
         self.mean < SHORTEST_OF_WARPS && self.count.saturating_mul(tiles) >= 160 * self.multiprocessors
@@ -481,23 +480,6 @@ pub fn gain_of_groups(problem: &SpmmProblem, counts: (i64, i64)) -> f64 {
     }];
     let length = if mean < LEAST_OF_GROUPS { 0 } else { 1 + usize::from(mean > 100) };
     of_size[usize::from(problem.columns() > 64)][length]
-}
-
-/// Gain of groups of 16 lanes on short rows of doubles over those of a warp, whose times the choice has
-/// learned: the geometric mean of eight of the real matrices, N = 128 and 512 (0.93 to 1.18).
-const GAIN_OF_SHARED_ROWS: f64 = 1.05;
-
-/// Gain over the times that the choice has learned of `row` with [`Kernel::Groups`], for so many rows and
-/// entries.
-pub fn gain_over_learned(problem: &SpmmProblem, counts: (i64, i64), multiprocessors: i64) -> f64 {
-    let (size, n) = (problem.types.x.size(), problem.columns());
-    let packs = n / (16 / size).max(1);
-    let is_shared = size == 8 && !problem.types.x.is_complex() && packs > SHARED_TILE as usize;
-    if is_shared && Rows::new(counts, multiprocessors).are_short(packs) {
-        GAIN_OF_SHARED_ROWS
-    } else {
-        1.0
-    }
 }
 
 impl Plan<'_> {
