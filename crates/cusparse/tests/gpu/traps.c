@@ -27,7 +27,8 @@
         cudaError_t error = (call);                                                                \
         if (error != cudaSuccess) {                                                                \
             printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error));       \
-            exit(1);                                                                               \
+            fflush(stdout);                                                                        \
+            _Exit(1); /* Other threads may be in calls. */                                         \
         }                                                                                          \
     } while (0)
 #define SPARSE(call)                                                                               \
@@ -35,7 +36,8 @@
         cusparseStatus_t status = (call);                                                          \
         if (status != CUSPARSE_STATUS_SUCCESS) {                                                   \
             printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cusparseGetErrorString(status));  \
-            exit(1);                                                                               \
+            fflush(stdout);                                                                        \
+            _Exit(1); /* Other threads may be in calls. */                                         \
         }                                                                                          \
     } while (0)
 

@@ -44,6 +44,8 @@ const FEW: usize = 32;
 const PREFETCHED_BYTES: usize = 512;
 /// Entries by which prefetches are ahead.
 const AHEAD: usize = 8;
+/// Most vectors of a block whose rows have a loop of their own.
+const NARROW: usize = 4;
 /// Cache lines of a row that are prefetched; the processor's own prefetches take over from there.
 const PREFETCHED_LINES: usize = 4;
 
@@ -305,6 +307,10 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         work: &Work,
         first: usize,
     ) {
+        if let (true, Work::Rows(rows), Some(pattern)) = (VECTORS <= NARROW, work, self.plain_pattern()) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.narrow_rows::<V, VECTORS, CHAINS>(rows.clone(), pattern, first) };
+        }
         let (count, by_rows) = match work {
             Work::Rows(rows) => (rows.len(), self.opened.c_strides.1 == 1 || VECTORS > TILE_VECTORS),
             Work::Chunk { .. } => (1, true),
@@ -344,6 +350,86 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                     let sums = V::as_slice(&sums);
                     // SAFETY: each slot belongs to one item, and nothing reads it before all items are done.
                     unsafe { self.opened.scratch.part(at..at + sums.len()) }.copy_from_slice(sums);
+                }
+            }
+        }
+    }
+
+    /// Returns offsets and columns for [`Self::narrow_rows`], if these are of 32 bits and rows of C are in their
+    /// own order and only written.
+    #[inline(always)]
+    fn plain_pattern(&self) -> Option<(&'a [i32], &'a [i32])> {
+        match (self.rows.offsets, self.rows.indices) {
+            (Ints::I32(offsets), Ints::I32(columns)) if self.overwrites && self.order.is_none() => {
+                Some((offsets, columns))
+            }
+            _ => None,
+        }
+    }
+
+    /// Computes the columns of whole rows that a few vectors hold, with the sums of [`Self::block`] in the same
+    /// order, and fewer instructions for a row: with one vector and seven entries a row these were two thirds of
+    /// the time.
+    ///
+    /// # Safety
+    /// The requirements of [`Self::block`].
+    #[inline(always)]
+    unsafe fn narrow_rows<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+        &self,
+        rows: Range<usize>,
+        (offsets, columns): (&[i32], &[i32]),
+        first: usize,
+    ) {
+        if rows.is_empty() {
+            return;
+        }
+        let (base, stride) = (self.rows.base, self.opened.c_strides.0);
+        let (values, streams) = (self.values, self.streams);
+        let nnz = columns.len().min(values.len());
+        let b = self.b.as_ptr().wrapping_add((first - self.columns.start) * self.b_strides.1);
+        // SAFETY: only this item has these rows of C.
+        let c = unsafe {
+            let end = (rows.end - 1) * stride + first + VECTORS * V::LANES;
+            self.opened.c.part(rows.start * stride + first..end).as_mut_ptr().cast::<C::Acc>()
+        };
+        // SAFETY: the caller's promise.
+        let alpha = unsafe { V::splat(self.opened.scalars.alpha()) };
+        let offsets = &offsets[rows.start..=rows.end];
+        let mut end = (i64::from(offsets[0]) - base) as usize;
+        for at in 0..rows.len() {
+            let mut entry = end;
+            end = (i64::from(offsets[at + 1]) - base) as usize;
+            if entry > end || end > nnz {
+                outside();
+            }
+            // SAFETY: entries are before the end, which was just checked; C has the row, and has the type of the
+            // sums; streamed rows are as in `store`. The rest is the caller's promise.
+            unsafe {
+                let mut sums = [[V::splat(C::Acc::ZERO); VECTORS]; CHAINS];
+                while entry + CHAINS <= end {
+                    for (chain, sums) in sums.iter_mut().enumerate() {
+                        let row = (i64::from(*columns.get_unchecked(entry + chain)) - base) as usize;
+                        self.add(sums, *values.get_unchecked(entry + chain), b, row);
+                    }
+                    entry += CHAINS;
+                }
+                while entry < end {
+                    let row = (i64::from(*columns.get_unchecked(entry)) - base) as usize;
+                    self.add(&mut sums[0], *values.get_unchecked(entry), b, row);
+                    entry += 1;
+                }
+                let to = c.add(at * stride);
+                for vector in 0..VECTORS {
+                    let mut sum = sums[0][vector];
+                    for other in &sums[1..] {
+                        sum = sum.plus(other[vector]);
+                    }
+                    let (sum, to) = (alpha.times(sum), to.add(vector * V::LANES));
+                    if streams {
+                        sum.stream(to);
+                    } else {
+                        sum.store(to);
+                    }
                 }
             }
         }
