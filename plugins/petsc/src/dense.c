@@ -12,8 +12,9 @@
 typedef struct {
     Mat matrix;
     PetscBool device, write;
-    /* The matrix is the host's, and is on the device for the time of the product. */
-    PetscBool converted;
+    /* The matrix is the host's, or is bound to the CPU, and is on the device for the time of the
+     * product. */
+    PetscBool converted, unbound;
     PetscScalar *values;
     tarsiaDnMatDescr_t descr;
 } DenseFactor;
@@ -25,11 +26,14 @@ static PetscErrorCode AcquireDense(Mat B, PetscBool write, PetscBool device, Den
     factor->matrix = B;
     factor->device = device;
     factor->write = write;
-    factor->converted = PETSC_FALSE;
+    factor->converted = factor->unbound = PETSC_FALSE;
 #if defined(PETSC_HAVE_CUDA)
     if (device) {
         PetscBool there;
 
+        PetscCall(MatBoundToCPU(B, &factor->unbound));
+        if (factor->unbound)
+            PetscCall(MatBindToCPU(B, PETSC_FALSE));
         PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQDENSECUDA, &there));
         if (!there)
             PetscCall(MatConvert(B, MATSEQDENSECUDA, MAT_INPLACE_MATRIX, &B));
@@ -66,6 +70,8 @@ static PetscErrorCode ReleaseDense(DenseFactor *factor) {
                                                    (const PetscScalar **)&factor->values));
         if (factor->converted)
             PetscCall(MatConvert(factor->matrix, MATSEQDENSE, MAT_INPLACE_MATRIX, &factor->matrix));
+        else if (factor->unbound)
+            PetscCall(MatBindToCPU(factor->matrix, PETSC_TRUE));
         PetscFunctionReturn(PETSC_SUCCESS);
     }
 #endif
@@ -118,6 +124,15 @@ static PetscErrorCode ProductNumeric_Dense(Mat C) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* In products of three matrices PETSc calls the last numeric phase with its factors. */
+static PetscErrorCode NumericOfFactors(Mat A, Mat B, Mat C) {
+    return MultiplyDense(A, PETSC_FALSE, B, C);
+}
+
+static PetscErrorCode TransposedNumericOfFactors(Mat A, Mat B, Mat C) {
+    return MultiplyDense(A, PETSC_TRUE, B, C);
+}
+
 static PetscErrorCode ProductSymbolic_Dense(Mat C) {
     Mat A = C->product->A, B = C->product->B;
     const PetscInt rows = C->product->type == MATPRODUCT_AtB ? A->cmap->n : A->rmap->n;
@@ -132,6 +147,8 @@ static PetscErrorCode ProductSymbolic_Dense(Mat C) {
     }
     PetscCall(MatSetUp(C));
     C->ops->productnumeric = ProductNumeric_Dense;
+    C->ops->matmultnumeric = NumericOfFactors;
+    C->ops->transposematmultnumeric = TransposedNumericOfFactors;
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -160,8 +177,8 @@ typedef struct {
     Mat others;
     /* Adds them to the rows of C that their owners have. */
     PetscSF sf;
-    /* The pattern of A that both are for. */
-    PetscObjectId matrix;
+    /* The off-diagonal block, and its pattern, that both are for. */
+    PetscObjectId block;
     PetscObjectState pattern;
 } TransposedProduct;
 
@@ -187,11 +204,23 @@ static PetscErrorCode DestroyTransposedData(void *data) {
 static PetscErrorCode PrepareTransposed(Mat A, Mat off_diagonal, const PetscInt *columns, Mat local,
                                         TransposedProduct *product) {
     const PetscInt rows = off_diagonal->cmap->n;
-    PetscObjectId matrix;
+    PetscObjectId block;
+    PetscBool changed = PETSC_TRUE;
 
     PetscFunctionBegin;
-    PetscCall(PetscObjectGetId((PetscObject)A, &matrix));
-    if (product->others && product->matrix == matrix && product->pattern == A->nonzerostate)
+    PetscCall(PetscObjectGetId((PetscObject)off_diagonal, &block));
+    if (product->others) {
+        PetscBool same;
+
+        PetscCall(PetscStrcmp(((PetscObject)product->others)->type_name,
+                              ((PetscObject)local)->type_name, &same));
+        changed = (PetscBool)(!same || product->block != block ||
+                              product->pattern != off_diagonal->nonzerostate);
+    }
+    /* All ranks make it together. */
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &changed, 1, MPIU_BOOL, MPI_LOR,
+                               PetscObjectComm((PetscObject)A)));
+    if (!changed)
         PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(MatDestroy(&product->others));
     PetscCall(PetscSFDestroy(&product->sf));
@@ -201,35 +230,36 @@ static PetscErrorCode PrepareTransposed(Mat A, Mat off_diagonal, const PetscInt 
     PetscCall(MatSetUp(product->others));
     PetscCall(PetscSFCreate(PetscObjectComm((PetscObject)A), &product->sf));
     PetscCall(PetscSFSetGraphLayout(product->sf, A->cmap, rows, NULL, PETSC_OWN_POINTER, columns));
-    product->matrix = matrix;
-    product->pattern = A->nonzerostate;
+    product->block = block;
+    product->pattern = off_diagonal->nonzerostate;
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Columns of C that are on their way to other ranks at one time. */
 #define COLUMNS_AT_ONCE 32
 
-/* Adds the columns of `others`, an array with ldo rows, to those of C on other ranks. */
+/* Adds the columns of `others` to those of C on other ranks. The arrays have ldo and ld rows, and
+ * are NULL where a rank has none. */
 static PetscErrorCode AddToOwners(PetscSF sf, PetscInt columns, const PetscScalar *others,
-                                  PetscInt ldo, PetscScalar *values, PetscInt ld,
-                                  PetscMemType type) {
+                                  size_t ldo, PetscScalar *values, size_t ld, PetscMemType type) {
     PetscFunctionBegin;
     for (PetscInt first = 0; first < columns; first += COLUMNS_AT_ONCE) {
         const PetscInt last = PetscMin(columns, first + COLUMNS_AT_ONCE);
 
         for (PetscInt j = first; j < last; j++)
-            PetscCall(PetscSFReduceWithMemTypeBegin(sf, MPIU_SCALAR, type, others + j * ldo, type,
-                                                    values + j * ld, MPIU_SUM));
+            PetscCall(PetscSFReduceWithMemTypeBegin(
+                sf, MPIU_SCALAR, type, others ? others + (size_t)j * ldo : NULL, type,
+                values ? values + (size_t)j * ld : NULL, MPIU_SUM));
         for (PetscInt j = first; j < last; j++)
-            PetscCall(
-                PetscSFReduceEnd(sf, MPIU_SCALAR, others + j * ldo, values + j * ld, MPIU_SUM));
+            PetscCall(PetscSFReduceEnd(sf, MPIU_SCALAR, others ? others + (size_t)j * ldo : NULL,
+                                       values ? values + (size_t)j * ld : NULL, MPIU_SUM));
     }
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ProductNumeric_Transposed(Mat C) {
+static PetscErrorCode ParallelNumericOfFactors(Mat A, Mat dense, Mat C) {
     TransposedProduct *product = (TransposedProduct *)C->product->data;
-    Mat A = C->product->A, B, local, blocks[2];
+    Mat B, local, blocks[2];
     PetscBool device = PETSC_FALSE;
     PetscScalar *values;
     const PetscScalar *others;
@@ -240,7 +270,7 @@ static PetscErrorCode ProductNumeric_Transposed(Mat C) {
     PetscCheck(product, PetscObjectComm((PetscObject)C), PETSC_ERR_ORDER,
                "The product's data are gone");
     PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], &columns));
-    PetscCall(MatDenseGetLocalMatrix(C->product->B, &B));
+    PetscCall(MatDenseGetLocalMatrix(dense, &B));
     PetscCall(MatDenseGetLocalMatrix(C, &local));
     PetscCall(PrepareTransposed(A, blocks[1], columns, local, product));
     PetscCall(MultiplyDense(blocks[0], PETSC_TRUE, B, local));
@@ -248,11 +278,18 @@ static PetscErrorCode ProductNumeric_Transposed(Mat C) {
     PetscCall(MatDenseGetLDA(local, &ld));
     PetscCall(MatDenseGetLDA(product->others, &ldo));
 #if defined(PETSC_HAVE_CUDA)
-    PetscCall(PetscObjectTypeCompare((PetscObject)local, MATSEQDENSECUDA, &device));
+    {
+        PetscBool bound;
+
+        PetscCall(PetscObjectTypeCompare((PetscObject)local, MATSEQDENSECUDA, &device));
+        PetscCall(MatBoundToCPU(local, &bound));
+        device = (PetscBool)(device && !bound);
+    }
     if (device) {
         PetscCall(MatDenseCUDAGetArray(local, &values));
         PetscCall(MatDenseCUDAGetArrayRead(product->others, &others));
-        PetscCall(AddToOwners(product->sf, local->cmap->n, others, ldo, values, ld,
+        PetscCall(AddToOwners(product->sf, local->cmap->n, product->others->rmap->n ? others : NULL,
+                              (size_t)ldo, local->rmap->n ? values : NULL, (size_t)ld,
                               PETSC_MEMTYPE_DEVICE));
         PetscCall(MatDenseCUDARestoreArrayRead(product->others, &others));
         PetscCall(MatDenseCUDARestoreArray(local, &values));
@@ -261,14 +298,21 @@ static PetscErrorCode ProductNumeric_Transposed(Mat C) {
     if (!device) {
         PetscCall(MatDenseGetArray(local, &values));
         PetscCall(MatDenseGetArrayRead(product->others, &others));
-        PetscCall(
-            AddToOwners(product->sf, local->cmap->n, others, ldo, values, ld, PETSC_MEMTYPE_HOST));
+        PetscCall(AddToOwners(product->sf, local->cmap->n, product->others->rmap->n ? others : NULL,
+                              (size_t)ldo, local->rmap->n ? values : NULL, (size_t)ld,
+                              PETSC_MEMTYPE_HOST));
         PetscCall(MatDenseRestoreArrayRead(product->others, &others));
         PetscCall(MatDenseRestoreArray(local, &values));
     }
     PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
     PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProductNumeric_Transposed(Mat C) {
+    PetscFunctionBegin;
+    PetscCall(ParallelNumericOfFactors(C->product->A, C->product->B, C));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -294,6 +338,7 @@ static PetscErrorCode ProductSymbolic_Transposed(Mat C) {
     C->product->data = product;
     C->product->destroy = DestroyTransposedData;
     C->ops->productnumeric = ProductNumeric_Transposed;
+    C->ops->transposematmultnumeric = ParallelNumericOfFactors;
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 

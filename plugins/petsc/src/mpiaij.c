@@ -149,6 +149,18 @@ static PetscErrorCode MatProductSetFromOptions_MPIAIJTarsia(Mat C) {
 }
 #endif
 
+/* A product of a dense matrix with one of this type on the right is PETSc's own. */
+static PetscErrorCode MatProductSetFromOptions_MPIDense_MPIAIJTarsia(Mat C) {
+    PetscErrorCode (*base)(Mat);
+
+    PetscFunctionBegin;
+    PetscCall(PetscObjectQueryFunction((PetscObject)C->product->A,
+                                       "MatProductSetFromOptions_mpidense_mpiaij_C", &base));
+    if (base)
+        PetscCall((*base)(C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Detach(Mat A);
 
 static PetscErrorCode MatDestroy_MPIAIJTarsia(Mat A) {
@@ -174,10 +186,26 @@ static PetscErrorCode MatConvert_MPIAIJTarsia_MPIAIJ(Mat A, MatType type, MatReu
     for (int i = 0; i < 2; i++)
         PetscCall(TarsiaDetach(blocks[i]));
     PetscCall(Detach(*B));
-    /* From PETSc's type on devices to the one on the host. */
+    /* From PETSc's type on devices to the one on the host, by a new matrix. */
     PetscCall(PetscStrbeginswith(((PetscObject)*B)->type_name, "mpiaijcusparse", &device));
-    if (device)
+    if (device) {
+        ISLocalToGlobalMapping rows, columns;
+        const char *prefix;
+        char *kept;
+
+        PetscCall(MatGetLocalToGlobalMapping(*B, &rows, &columns));
+        PetscCall(PetscObjectReference((PetscObject)rows));
+        PetscCall(PetscObjectReference((PetscObject)columns));
+        PetscCall(MatGetOptionsPrefix(*B, &prefix));
+        PetscCall(PetscStrallocpy(prefix, &kept));
         PetscCall(MatConvert(*B, MATMPIAIJ, MAT_INPLACE_MATRIX, B));
+        if (rows && columns)
+            PetscCall(MatSetLocalToGlobalMapping(*B, rows, columns));
+        PetscCall(MatSetOptionsPrefix(*B, kept));
+        PetscCall(ISLocalToGlobalMappingDestroy(&rows));
+        PetscCall(ISLocalToGlobalMappingDestroy(&columns));
+        PetscCall(PetscFree(kept));
+    }
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -229,6 +257,9 @@ static PetscErrorCode ComposeFunctions(Mat A, PetscBool set) {
     PetscCall(PetscObjectComposeFunction((PetscObject)A,
                                          "MatProductSetFromOptions_mpiaijtarsia_mpidensecuda_C",
                                          set ? TarsiaProductSetFromOptions_ParallelDense : NULL));
+    PetscCall(PetscObjectComposeFunction(
+        (PetscObject)A, "MatProductSetFromOptions_mpidense_mpiaijtarsia_C",
+        set ? MatProductSetFromOptions_MPIDense_MPIAIJTarsia : NULL));
     PetscCall(TarsiaComposeAliases(A, MATMPIAIJ, MATMPIAIJTARSIA, set));
     PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -361,15 +361,31 @@ static PetscErrorCode MatBindToCPU_SeqAIJTarsia(Mat A, PetscBool bind) {
 #endif
 
 /* Composes the functions that PETSc finds by the names of two types, first the base's under this
- * type's name: conversions and products that PETSc has for `from` serve `to`, too. */
+ * type's name: conversions that PETSc has for `from`, and products with such a factor on the right,
+ * serve `to`, too. */
 PetscErrorCode TarsiaComposeAliases(Mat A, const char *from, const char *to, PetscBool set) {
     static const char *const targets[] = {
         "seqdense", "mpidense", "seqbaij", "mpibaij",   "seqsbaij",  "mpisbaij",  "seqsell",
         "mpisell",  "hypre",    "is",      "elemental", "scalapack", "seqaijperm"};
+    static const char *const factors[] = {"seqdense", "is"};
     char name[128];
     PetscErrorCode (*function)(Mat, MatType, MatReuse, Mat *);
+    PetscErrorCode (*product)(Mat);
 
     PetscFunctionBegin;
+    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(factors); i++) {
+        PetscCall(
+            PetscSNPrintf(name, sizeof name, "MatProductSetFromOptions_%s_%s_C", factors[i], from));
+        PetscCall(PetscObjectQueryFunction((PetscObject)A, name, &product));
+        if (!product)
+            continue;
+        PetscCall(
+            PetscSNPrintf(name, sizeof name, "MatProductSetFromOptions_%s_%s_C", factors[i], to));
+        if (set)
+            PetscCall(PetscObjectComposeFunction((PetscObject)A, name, product));
+        else
+            PetscCall(PetscObjectComposeFunction((PetscObject)A, name, NULL));
+    }
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(targets); i++) {
         PetscCall(PetscSNPrintf(name, sizeof name, "MatConvert_%s_%s_C", from, targets[i]));
         PetscCall(PetscObjectQueryFunction((PetscObject)A, name, &function));
@@ -446,7 +462,9 @@ static PetscErrorCode ComposeFunctions(Mat A, PetscBool set) {
     } products[] = {
         {"MatProductSetFromOptions_seqaijtarsia_seqaij_C", TarsiaProductSetFromOptions_Sparse},
         {"MatProductSetFromOptions_seqaij_seqaijtarsia_C", TarsiaProductSetFromOptions_Sparse},
-        {"MatProductSetFromOptions_seqaijtarsia_seqdense_C", TarsiaProductSetFromOptions_Dense}};
+        {"MatProductSetFromOptions_seqaijtarsia_seqdense_C", TarsiaProductSetFromOptions_Dense},
+        {"MatProductSetFromOptions_seqaijtarsia_seqdensecuda_C",
+         TarsiaProductSetFromOptions_Dense}};
 
     PetscFunctionBegin;
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(converters); i++)

@@ -211,6 +211,87 @@ static inline PetscErrorCode SameMatrices(Mat A, Mat B, const char *what) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether matrices of aijtarsia are on a device. */
+static PetscBool on_device = PETSC_FALSE;
+static char tested[64] = MATAIJTARSIA;
+
+/* The name of a type of aij on some ranks. On a device, sequential matrices keep the name of
+ * PETSc's own type. */
+static inline const char *TypeName(const char *root, PetscMPIInt ranks) {
+    PetscBool tarsia;
+
+    (void)PetscStrcmp(root, MATAIJTARSIA, &tarsia);
+#if defined(PETSC_HAVE_CUDA)
+    if (tarsia && on_device && ranks == 1)
+        return MATSEQAIJCUSPARSE;
+#endif
+    if (tarsia)
+        return ranks > 1 ? MATMPIAIJTARSIA : MATSEQAIJTARSIA;
+    return ranks > 1 ? MATMPIAIJ : MATSEQAIJ;
+}
+
+static inline PetscErrorCode CheckTypeOn(Mat A, const char *root, PetscMPIInt ranks) {
+    PetscBool same;
+    MatType found;
+
+    PetscFunctionBeginUser;
+    PetscCall(PetscStrcmp(tested, MATAIJTARSIA, &same));
+    if (!same)
+        PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(MatGetType(A, &found));
+    PetscCall(PetscStrcmp(found, TypeName(root, ranks), &same));
+    PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "test %d: the type is %s, expected %s",
+               tests_run, found, TypeName(root, ranks));
+    if (on_device && ranks == 1) {
+        PetscObject own;
+
+        /* What the plugin keeps with its matrices. */
+        PetscCall(PetscObjectQuery((PetscObject)A, "MatTarsia", &own));
+        PetscCall(PetscStrcmp(root, MATAIJTARSIA, &same));
+        Check(!own == !same, "products are those of the other type");
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode CheckType(Mat A, const char *root) {
+    PetscMPIInt ranks;
+
+    PetscFunctionBeginUser;
+    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+    PetscCall(CheckTypeOn(A, root, ranks));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix that PETSc has made of one of the tested type: on a device, a sequential one has PETSc's
+ * own products. */
+static inline PetscErrorCode CheckTypeByPETSc(Mat A) {
+    PetscMPIInt ranks;
+
+    PetscFunctionBeginUser;
+    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+    if (!on_device || ranks > 1)
+        PetscCall(CheckTypeOn(A, tested, ranks));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef struct {
+    Mat plain, tarsia;
+} Pair;
+
+static inline PetscErrorCode MakePair(PetscInt rows, PetscInt cols, PetscInt seed, Pair *pair) {
+    PetscFunctionBeginUser;
+    PetscCall(RandomMatrix(MATAIJ, rows, cols, seed, &pair->plain));
+    PetscCall(RandomMatrix(tested, rows, cols, seed, &pair->tarsia));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode DestroyPair(Pair *pair) {
+    PetscFunctionBeginUser;
+    PetscCall(MatDestroy(&pair->plain));
+    PetscCall(MatDestroy(&pair->tarsia));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* How often this rank has begun an event of -log_view. */
 static inline PetscErrorCode EventCount(const char *name, int *count) {
     PetscEventPerfInfo info;

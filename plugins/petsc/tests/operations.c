@@ -6,87 +6,6 @@
 
 #include "check.h"
 
-/* Whether matrices of aijtarsia are on a device. */
-static PetscBool on_device = PETSC_FALSE;
-static char tested[64] = MATAIJTARSIA;
-
-/* The name of a type of aij on some ranks. On a device, sequential matrices keep the name of
- * PETSc's own type. */
-static const char *TypeName(const char *root, PetscMPIInt ranks) {
-    PetscBool tarsia;
-
-    (void)PetscStrcmp(root, MATAIJTARSIA, &tarsia);
-#if defined(PETSC_HAVE_CUDA)
-    if (tarsia && on_device && ranks == 1)
-        return MATSEQAIJCUSPARSE;
-#endif
-    if (tarsia)
-        return ranks > 1 ? MATMPIAIJTARSIA : MATSEQAIJTARSIA;
-    return ranks > 1 ? MATMPIAIJ : MATSEQAIJ;
-}
-
-static PetscErrorCode CheckTypeOn(Mat A, const char *root, PetscMPIInt ranks) {
-    PetscBool same;
-    MatType found;
-
-    PetscFunctionBeginUser;
-    PetscCall(PetscStrcmp(tested, MATAIJTARSIA, &same));
-    if (!same)
-        PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(MatGetType(A, &found));
-    PetscCall(PetscStrcmp(found, TypeName(root, ranks), &same));
-    PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "test %d: the type is %s, expected %s",
-               tests_run, found, TypeName(root, ranks));
-    if (on_device && ranks == 1) {
-        PetscObject own;
-
-        /* What the plugin keeps with its matrices. */
-        PetscCall(PetscObjectQuery((PetscObject)A, "MatTarsia", &own));
-        PetscCall(PetscStrcmp(root, MATAIJTARSIA, &same));
-        Check(!own == !same, "products are those of the other type");
-    }
-    PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CheckType(Mat A, const char *root) {
-    PetscMPIInt ranks;
-
-    PetscFunctionBeginUser;
-    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
-    PetscCall(CheckTypeOn(A, root, ranks));
-    PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A matrix that PETSc has made of one of the tested type: on a device, a sequential one has PETSc's
- * own products. */
-static PetscErrorCode CheckTypeByPETSc(Mat A) {
-    PetscMPIInt ranks;
-
-    PetscFunctionBeginUser;
-    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
-    if (!on_device || ranks > 1)
-        PetscCall(CheckTypeOn(A, tested, ranks));
-    PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-typedef struct {
-    Mat plain, tarsia;
-} Pair;
-
-static PetscErrorCode MakePair(PetscInt rows, PetscInt cols, PetscInt seed, Pair *pair) {
-    PetscFunctionBeginUser;
-    PetscCall(RandomMatrix(MATAIJ, rows, cols, seed, &pair->plain));
-    PetscCall(RandomMatrix(tested, rows, cols, seed, &pair->tarsia));
-    PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DestroyPair(Pair *pair) {
-    PetscFunctionBeginUser;
-    PetscCall(MatDestroy(&pair->plain));
-    PetscCall(MatDestroy(&pair->tarsia));
-    PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode TestTypes(PetscMPIInt ranks) {
     Mat A, blocks[2];
     PetscBool is;
@@ -411,6 +330,51 @@ static PetscErrorCode TestDense(PetscInt n, PetscBool dense_on_device) {
         }
     }
     PetscCall(DestroyPair(&pair));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Dense factors on the left, and products of three matrices of which one is dense. */
+static PetscErrorCode TestDenseChains(PetscInt n) {
+    Pair A, P;
+    Mat D, B, C[2];
+    PetscMPIInt ranks;
+
+    PetscFunctionBeginUser;
+    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+    PetscCall(MakePair(n, n, 19, &A));
+    PetscCall(MakePair(n, n / 2, 20, &P));
+    PetscCall(MakeDense(A.plain, PETSC_TRUE, n, 3, &D));
+    PetscCall(MakeDense(P.plain, PETSC_FALSE, 9, 4, &B));
+    Test("a dense matrix times a sparse one");
+    for (int i = 0; i < 2; i++)
+        PetscCall(MatMatMult(D, i ? P.tarsia : P.plain, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[i]));
+    PetscCall(SameMatrices(C[0], C[1], "D P"));
+    for (int i = 0; i < 2; i++)
+        PetscCall(MatDestroy(&C[i]));
+    if (ranks == 1) {
+        Test("A P times a dense matrix");
+        for (int i = 0; i < 2; i++) {
+            PetscCall(MatMatMatMult(i ? A.tarsia : A.plain, i ? P.tarsia : P.plain, B,
+                                    MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[i]));
+            PetscCall(MatScale(B, 1.5));
+            PetscCall(MatMatMatMult(i ? A.tarsia : A.plain, i ? P.tarsia : P.plain, B,
+                                    MAT_REUSE_MATRIX, PETSC_DEFAULT, &C[i]));
+            PetscCall(MatScale(B, 1 / 1.5));
+        }
+        PetscCall(SameMatrices(C[0], C[1], "A P B"));
+        for (int i = 0; i < 2; i++)
+            PetscCall(MatDestroy(&C[i]));
+        Test("P^T D P with a dense D");
+        for (int i = 0; i < 2; i++)
+            PetscCall(MatPtAP(D, i ? P.tarsia : P.plain, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[i]));
+        PetscCall(SameMatrices(C[0], C[1], "P^T D P"));
+        for (int i = 0; i < 2; i++)
+            PetscCall(MatDestroy(&C[i]));
+    }
+    PetscCall(MatDestroy(&D));
+    PetscCall(MatDestroy(&B));
+    PetscCall(DestroyPair(&A));
+    PetscCall(DestroyPair(&P));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -806,6 +770,7 @@ int main(int argc, char **argv) {
     Group("values", TestNewValues(n));
     Group("conversions", TestDuplicateAndConvert(n));
     Group("dense", TestDense(n, PETSC_FALSE));
+    Group("chains", TestDenseChains(n));
     if (on_device)
         Group("dense_cuda", TestDense(n, PETSC_TRUE));
     Group("sparse", TestSparse(n, (PetscBool)(on_device && ranks > 1)));

@@ -577,7 +577,7 @@ static PetscErrorCode TimeMultigrid(const Problem *problem, Types *types) {
 
 /* A product by Tarsia makes a matrix of its types, whatever the other factor's type is: where
  * PETSc's own functions had computed it, the result would be of PETSc's type. */
-static PetscErrorCode CheckType(const char *type, Mat product) {
+static PetscErrorCode CheckResultType(const char *type, Mat product) {
     PetscErrorCode (*convert)(Mat, MatType, MatReuse, Mat *);
     PetscBool parallel, tarsia;
     MatType made;
@@ -616,7 +616,7 @@ static PetscErrorCode TimePtAP(const Problem *problem, Types *types) {
             PetscCall(Start(&start));
             PetscCall(MatPtAP(types->A[i], P[i], MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
             PetscCall(Stop(start, 1, &first[i][turn]));
-            PetscCall(CheckType(types->names[i], C));
+            PetscCall(CheckResultType(types->names[i], C));
             PetscCall(MatScale(types->A[i], 1.0625));
             PetscCall(Upload(types->A[i]));
             PetscCall(Start(&start));
