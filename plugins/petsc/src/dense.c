@@ -205,7 +205,7 @@ static PetscErrorCode PrepareTransposed(Mat A, Mat off_diagonal, const PetscInt 
                                         TransposedProduct *product) {
     const PetscInt rows = off_diagonal->cmap->n;
     PetscObjectId block;
-    PetscBool changed = PETSC_TRUE;
+    int changed = 1;
 
     PetscFunctionBegin;
     PetscCall(PetscObjectGetId((PetscObject)off_diagonal, &block));
@@ -214,11 +214,11 @@ static PetscErrorCode PrepareTransposed(Mat A, Mat off_diagonal, const PetscInt 
 
         PetscCall(PetscStrcmp(((PetscObject)product->others)->type_name,
                               ((PetscObject)local)->type_name, &same));
-        changed = (PetscBool)(!same || product->block != block ||
-                              product->pattern != off_diagonal->nonzerostate);
+        changed =
+            !same || product->block != block || product->pattern != off_diagonal->nonzerostate;
     }
     /* All ranks make it together. */
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &changed, 1, MPIU_BOOL, MPI_LOR,
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &changed, 1, MPI_INT, MPI_LOR,
                                PetscObjectComm((PetscObject)A)));
     if (!changed)
         PetscFunctionReturn(PETSC_SUCCESS);

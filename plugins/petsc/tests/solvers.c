@@ -6,6 +6,12 @@
 
 #include "check.h"
 
+/* Types of functions, and no longer of their addresses. */
+#if PETSC_VERSION_GE(3, 25, 0)
+#define DMDASNESFunction DMDASNESFunctionFn *
+#define DMDASNESJacobian DMDASNESJacobianFn *
+#endif
+
 enum { HISTORY = 1000 };
 
 typedef struct {
