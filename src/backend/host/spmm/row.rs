@@ -7,7 +7,7 @@
 //! are not contiguous, panels of it are copied so that they are, one after the other.
 //!
 //! Each element of C is one sum in the order of the row's entries, or in blocks of a single vector the sum of
-//! two, of every other entry; a long row is the sum, in order, of the partial sums of its chunks.
+//! four, of every fourth entry; a long row is the sum, in order, of the partial sums of its chunks.
 
 use std::any::TypeId;
 use std::mem::MaybeUninit;
@@ -37,8 +37,10 @@ const PACKED_ROWS: usize = 512;
 const TILE_ROWS: usize = 16;
 /// Most vectors of a row in such a tile.
 const TILE_VECTORS: usize = 4;
-/// Number of 64-bit columns that are converted at one time. It is even, so that the same entries are in the
-/// same sum as with 32-bit columns.
+/// Chains of sums of blocks of a single vector: a fused multiply-add takes as long as four begin.
+const CHAINS_OF_ONE: usize = 4;
+/// Number of 64-bit columns that are converted at one time. It is a multiple of the chains, so that the same
+/// entries are in the same sum as with 32-bit columns.
 const FEW: usize = 32;
 /// Bytes of a block's part of a row of B from which on it is prefetched: smaller ones arrive in time without.
 const PREFETCHED_BYTES: usize = 512;
@@ -235,10 +237,12 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                     8.. if V::MOST >= 8 => self.compiled::<V, 8, 1>(work, first),
                     4.. => self.compiled::<V, 4, 1>(work, first),
                     2.. => self.compiled::<V, 2, 1>(work, first),
-                    1.. => self.compiled::<V, 1, 2>(work, first),
-                    _ if most > 0 && rest >= H::LANES => self.compiled::<H, 1, 2>(work, first),
-                    _ if most > 0 && rest >= 4 => self.compiled::<Array<C::Acc, 4>, 1, 2>(work, first),
-                    _ => self.compiled::<Array<C::Acc, 1>, 1, 2>(work, first),
+                    1.. => self.compiled::<V, 1, CHAINS_OF_ONE>(work, first),
+                    _ if most > 0 && rest >= H::LANES => self.compiled::<H, 1, CHAINS_OF_ONE>(work, first),
+                    _ if most > 0 && rest >= 4 => {
+                        self.compiled::<Array<C::Acc, 4>, 1, CHAINS_OF_ONE>(work, first)
+                    }
+                    _ => self.compiled::<Array<C::Acc, 1>, 1, CHAINS_OF_ONE>(work, first),
                 }
             };
         }
@@ -413,18 +417,16 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                     }
                     entry += CHAINS;
                 }
-                while entry < end {
-                    let row = (i64::from(*columns.get_unchecked(entry)) - base) as usize;
-                    self.add(&mut sums[0], *values.get_unchecked(entry), b, row);
-                    entry += 1;
-                }
-                let to = c.add(at * stride);
-                for vector in 0..VECTORS {
-                    let mut sum = sums[0][vector];
-                    for other in &sums[1..] {
-                        sum = sum.plus(other[vector]);
+                for (chain, sums) in sums[..CHAINS - 1].iter_mut().enumerate() {
+                    if entry + chain < end {
+                        let row = (i64::from(*columns.get_unchecked(entry + chain)) - base) as usize;
+                        self.add(sums, *values.get_unchecked(entry + chain), b, row);
                     }
-                    let (sum, to) = (alpha.times(sum), to.add(vector * V::LANES));
+                }
+                let total = total(sums);
+                let to = c.add(at * stride);
+                for (vector, sum) in total.iter().enumerate() {
+                    let (sum, to) = (alpha.times(*sum), to.add(vector * V::LANES));
                     if streams {
                         sum.stream(to);
                     } else {
@@ -435,8 +437,8 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         }
     }
 
-    /// Returns the sums over these entries of A. Two chains of sums are added in turns where one would wait
-    /// for itself.
+    /// Returns the sums over these entries of A. Several chains of sums are added in turns where one would
+    /// wait for itself.
     ///
     /// # Safety
     /// The requirements of [`Self::block`].
@@ -490,21 +492,16 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                 }
                 at += CHAINS;
             }
-            while at < columns.len() {
-                // SAFETY: as before.
-                unsafe { self.add(&mut sums[0], values[at], b, row(columns[at])) };
-                at += 1;
+            for (chain, sums) in sums[..CHAINS - 1].iter_mut().enumerate() {
+                if at + chain < columns.len() {
+                    // SAFETY: as before.
+                    unsafe { self.add(sums, values[at + chain], b, row(columns[at + chain])) };
+                }
             }
             rest.start += columns.len();
         }
-        let mut total = sums[0];
-        for other in &sums[1..] {
-            for (at, sum) in total.iter_mut().enumerate() {
-                // SAFETY: the caller's promise.
-                *sum = unsafe { sum.plus(other[at]) };
-            }
-        }
-        total
+        // SAFETY: the caller's promise.
+        unsafe { total(sums) }
     }
 
     /// Adds `value` times a part of a row of B to the sums; `b` is that part of the first row. It is no
@@ -624,6 +621,27 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         }
         self.store_sums(row, 0, sums);
     }
+}
+
+/// Returns the sum of chains of sums, whose number is a power of two.
+///
+/// # Safety
+/// The processor has the vectors.
+#[inline(always)]
+unsafe fn total<T: Accumulator, V: Vector<T>, const VECTORS: usize, const CHAINS: usize>(
+    mut sums: [[V; VECTORS]; CHAINS],
+) -> [V; VECTORS] {
+    let mut half = CHAINS / 2;
+    while half > 0 {
+        for chain in 0..half {
+            for vector in 0..VECTORS {
+                // SAFETY: the caller's promise.
+                sums[chain][vector] = unsafe { sums[chain][vector].plus(sums[chain + half][vector]) };
+            }
+        }
+        half /= 2;
+    }
+    sums[0]
 }
 
 /// Ends a product whose column indices the user has changed since analysis.
