@@ -631,13 +631,15 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
 unsafe fn total<T: Accumulator, V: Vector<T>, const VECTORS: usize, const CHAINS: usize>(
     mut sums: [[V; VECTORS]; CHAINS],
 ) -> [V; VECTORS] {
+    // Plain loops, as in `RowProduct::sums`.
     let mut half = CHAINS / 2;
     while half > 0 {
-        for chain in 0..half {
-            for vector in 0..VECTORS {
-                // SAFETY: the caller's promise.
-                sums[chain][vector] = unsafe { sums[chain][vector].plus(sums[chain + half][vector]) };
-            }
+        let mut at = 0;
+        while at < half * VECTORS {
+            let (chain, vector) = (at / VECTORS, at % VECTORS);
+            // SAFETY: the caller's promise.
+            sums[chain][vector] = unsafe { sums[chain][vector].plus(sums[chain + half][vector]) };
+            at += 1;
         }
         half /= 2;
     }
