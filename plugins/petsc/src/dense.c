@@ -238,8 +238,8 @@ static PetscErrorCode PrepareTransposed(Mat A, Mat off_diagonal, const PetscInt 
 /* Columns of C that are on their way to other ranks at one time. */
 #define COLUMNS_AT_ONCE 32
 
-/* Adds the columns of `others` to those of C on other ranks. The arrays have ldo and ld rows, and
- * are NULL where a rank has none. */
+/* Adds the columns of `others` to those of C on other ranks. ldo and ld are leading dimensions; an
+ * array is NULL where its matrix has no rows on this rank. */
 static PetscErrorCode AddToOwners(PetscSF sf, PetscInt columns, const PetscScalar *others,
                                   size_t ldo, PetscScalar *values, size_t ld, PetscMemType type) {
     PetscFunctionBegin;

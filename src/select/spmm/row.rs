@@ -376,7 +376,8 @@ impl Rows {
         Rows { count, mean: nnz / count.max(1), multiprocessors }
     }
 
-    /// Returns whether rows suffice for many turns of a device: four for each group of 16 lanes.
+    /// Returns whether rows suffice for many turns of a device: four for each group of 16 lanes that it runs
+    /// at a time, 64 a multiprocessor.
     fn are_many(&self) -> bool {
         self.count >= 256 * self.multiprocessors
     }
@@ -397,8 +398,8 @@ const SHORTEST_OF_WARPS: i64 = 16;
 
 /// First of [`group_kinds`] whose tiles have at most `most` bytes of a row of B of `packs` packs, and more
 /// than half of whose lanes have work. Two packs per lane are taken only if no columns are left over; for
-/// doubles, where they leave room for fewer groups, only in groups of a warp, with rows for many turns of
-/// the device, or with short ones.
+/// doubles, where they leave room for fewer groups, only in groups of a warp unless rows are short, in groups
+/// of 16 lanes if they are, and in all smaller ones if there are rows for many turns of the device.
 fn group_kind(size: usize, packs: usize, most: usize, rows: &Rows) -> (usize, usize) {
     let kinds = group_kinds(size);
     let is_shared = size == 8 && rows.are_short(packs);

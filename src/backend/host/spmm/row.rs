@@ -37,7 +37,8 @@ const PACKED_ROWS: usize = 512;
 const TILE_ROWS: usize = 16;
 /// Most vectors of a row in such a tile.
 const TILE_VECTORS: usize = 4;
-/// Chains of sums of blocks of a single vector: a fused multiply-add takes as long as four begin.
+/// Chains of sums of blocks of a single vector. On Zen 4 a fused multiply-add of AVX-512 takes as long as four
+/// begin.
 const CHAINS_OF_ONE: usize = 4;
 /// Number of 64-bit columns that are converted at one time. It is a multiple of the chains, so that the same
 /// entries are in the same sum as with 32-bit columns.
@@ -372,8 +373,8 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     }
 
     /// Computes the columns of whole rows that a few vectors hold, with the sums of [`Self::block`] in the same
-    /// order, and fewer instructions for a row: with one vector and seven entries a row these were two thirds of
-    /// the time.
+    /// order, and fewer instructions: with one vector and seven entries a row, those for the row itself and not
+    /// for its entries took two thirds of the time.
     ///
     /// # Safety
     /// The requirements of [`Self::block`].
