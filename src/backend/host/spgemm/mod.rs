@@ -161,7 +161,7 @@ enum KeptRanks {
     Kept(Ranks),
 }
 
-/// What the memory of a numeric phase must hold.
+/// Requirements on the memory of a numeric phase.
 struct Room<'a> {
     threads: usize,
     /// Sizes of a thread's memory, before those that depend on lists and ranks.
