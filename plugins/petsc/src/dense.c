@@ -29,15 +29,17 @@ static PetscErrorCode AcquireDense(Mat B, PetscBool write, PetscBool device, Den
     factor->converted = factor->unbound = PETSC_FALSE;
 #if defined(PETSC_HAVE_CUDA)
     if (device) {
-        PetscBool there;
+        PetscBool there, bound;
 
-        PetscCall(MatBoundToCPU(B, &factor->unbound));
-        if (factor->unbound)
-            PetscCall(MatBindToCPU(B, PETSC_FALSE));
         PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQDENSECUDA, &there));
-        if (!there)
-            PetscCall(MatConvert(B, MATSEQDENSECUDA, MAT_INPLACE_MATRIX, &B));
+        PetscCall(MatBoundToCPU(B, &bound));
         factor->converted = there ? PETSC_FALSE : PETSC_TRUE;
+        /* PETSc counts every matrix of the host's type as bound. */
+        factor->unbound = (PetscBool)(there && bound);
+        if (factor->converted)
+            PetscCall(MatConvert(B, MATSEQDENSECUDA, MAT_INPLACE_MATRIX, &B));
+        else if (factor->unbound)
+            PetscCall(MatBindToCPU(B, PETSC_FALSE));
     }
 #endif
     PetscCall(MatDenseGetLDA(B, &ld));
@@ -288,19 +290,22 @@ static PetscErrorCode ParallelNumericOfFactors(Mat A, Mat dense, Mat C) {
     if (device) {
         PetscCall(MatDenseCUDAGetArray(local, &values));
         PetscCall(MatDenseCUDAGetArrayRead(product->others, &others));
-        PetscCall(AddToOwners(product->sf, local->cmap->n, product->others->rmap->n ? others : NULL,
-                              (size_t)ldo, local->rmap->n ? values : NULL, (size_t)ld,
-                              PETSC_MEMTYPE_DEVICE));
-        PetscCall(MatDenseCUDARestoreArrayRead(product->others, &others));
-        PetscCall(MatDenseCUDARestoreArray(local, &values));
-    }
+    } else
 #endif
-    if (!device) {
+    {
         PetscCall(MatDenseGetArray(local, &values));
         PetscCall(MatDenseGetArrayRead(product->others, &others));
-        PetscCall(AddToOwners(product->sf, local->cmap->n, product->others->rmap->n ? others : NULL,
-                              (size_t)ldo, local->rmap->n ? values : NULL, (size_t)ld,
-                              PETSC_MEMTYPE_HOST));
+    }
+    PetscCall(AddToOwners(product->sf, local->cmap->n, product->others->rmap->n ? others : NULL,
+                          (size_t)ldo, local->rmap->n ? values : NULL, (size_t)ld,
+                          device ? PETSC_MEMTYPE_DEVICE : PETSC_MEMTYPE_HOST));
+#if defined(PETSC_HAVE_CUDA)
+    if (device) {
+        PetscCall(MatDenseCUDARestoreArrayRead(product->others, &others));
+        PetscCall(MatDenseCUDARestoreArray(local, &values));
+    } else
+#endif
+    {
         PetscCall(MatDenseRestoreArrayRead(product->others, &others));
         PetscCall(MatDenseRestoreArray(local, &values));
     }
@@ -324,7 +329,7 @@ static PetscErrorCode ProductSymbolic_Transposed(Mat C) {
     PetscFunctionBegin;
     PetscCheck(A->rmap->rstart == B->rmap->rstart && A->rmap->rend == B->rmap->rend,
                PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
-               "A and B have other rows on this rank: %" PetscInt_FMT " to %" PetscInt_FMT
+               "A and B have different rows on this rank: %" PetscInt_FMT " to %" PetscInt_FMT
                " and %" PetscInt_FMT " to %" PetscInt_FMT,
                A->rmap->rstart, A->rmap->rend, B->rmap->rstart, B->rmap->rend);
     PetscCall(MatSetSizes(C, A->cmap->n, B->cmap->n, A->cmap->N, B->cmap->N));

@@ -146,8 +146,8 @@ static inline PetscErrorCode ComputeProducts(Mat A, Products *products) {
     PetscCall(VecDuplicate(yt, &products->hermitian));
     PetscCall(VecDuplicate(yt, &products->transpose_add));
     PetscCall(VecDuplicate(yt, &products->transpose_in_place));
-    /* What a result holds before is never read. PETSc's products on a device do not wait until
-     * VecSet has written it. */
+    /* What a result holds before is never read. By PETSc 3.26's own products on a device it was in
+     * the result afterwards, for a reason that is not known. */
     for (size_t i = 0; !by_petsc && i < sizeof *products / sizeof(Vec); i++)
         PetscCall(VecSet(((Vec *)products)[i], PETSC_INFINITY));
 

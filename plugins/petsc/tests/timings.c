@@ -98,7 +98,7 @@ static PetscErrorCode Lines(const Problem *problem, const char *what, PetscInt t
         PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, seconds, (PetscMPIInt)turns, MPI_DOUBLE, MPI_MAX,
                                    PETSC_COMM_WORLD));
         qsort(seconds, (size_t)turns, sizeof(double), Ascending);
-        median = seconds[turns / 2];
+        median = (seconds[(turns - 1) / 2] + seconds[turns / 2]) / 2;
         first = i ? first : median;
         PetscCall(PetscPrintf(PETSC_COMM_WORLD,
                               "%s\t%dx%dx%d\t%d\t%s\t%s\t%.4f\t%.4f\t%d\t%.3f\t%d\n", problem->name,

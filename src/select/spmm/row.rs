@@ -387,7 +387,9 @@ impl Rows {
     /// "Several groups on short rows of doubles").
     fn are_short(&self, packs: usize) -> bool {
         let tiles = packs as i64 / SHARED_TILE;
-        self.mean < SHORTEST_OF_WARPS && self.count.saturating_mul(tiles) >= 160 * self.multiprocessors
+        tiles > 1
+            && self.mean < SHORTEST_OF_WARPS
+            && self.count.saturating_mul(tiles) >= 160 * self.multiprocessors
     }
 }
 

@@ -54,6 +54,8 @@ fn groups_are_as_wide_as_what_they_have() {
     assert_eq!([15, 16].map(|mean| short(20_000, mean, 128)), [(16, 2), (32, 2)]);
     assert_eq!([10_000, 11_000].map(|count| short(count, 7, 128)), [(32, 2), (16, 2)]);
     assert_eq!([64, 96, 512].map(|n| short(11_000, 7, n)), [(32, 1), (32, 1), (16, 2)]);
+    // Tiles of all columns are not shared.
+    assert_eq!(short(25_000, 7, 64), (32, 1));
     let halves = [16, 32, 64, 128, 512].map(|n| of(2, n, false));
     assert_eq!(halves, [(4, 1), (4, 1), (8, 1), (16, 1), (32, 1)]);
     // Tiles are narrower where L2 does not hold more of the rows of B in use.
