@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Products with a dense matrix: C = A B and C = A^T B of a sequential matrix by SpMM, and C = A^T B
- * of a parallel one by the products of its blocks.
+/* Products with a dense matrix: C = A B, C = A^T B and C = B A of a sequential matrix A by SpMM,
+ * and C = A^T B of a parallel one by the products of its blocks.
  *
  * The plan belongs to A, not to the product: for a product A B of parallel matrices PETSc asks for
  * that of the local blocks anew each time. */
@@ -19,7 +19,9 @@ typedef struct {
     tarsiaDnMatDescr_t descr;
 } DenseFactor;
 
-static PetscErrorCode AcquireDense(Mat B, PetscBool write, PetscBool device, DenseFactor *factor) {
+/* The descriptor is that of B, or of B^T if `transposed`: B's columns are rows of B^T. */
+static PetscErrorCode AcquireDense(Mat B, PetscBool transposed, PetscBool write, PetscBool device,
+                                   DenseFactor *factor) {
     PetscInt ld;
 
     PetscFunctionBegin;
@@ -55,8 +57,10 @@ static PetscErrorCode AcquireDense(Mat B, PetscBool write, PetscBool device, Den
         PetscCall(MatDenseGetArrayWrite(B, &factor->values));
     else
         PetscCall(MatDenseGetArrayRead(B, (const PetscScalar **)&factor->values));
-    PetscCallTarsia(tarsiaCreateDnMat(&factor->descr, B->rmap->n, B->cmap->n, PetscMax(ld, 1),
-                                      factor->values, TARSIA_SCALAR, TARSIA_ORDER_COL));
+    PetscCallTarsia(tarsiaCreateDnMat(&factor->descr, transposed ? B->cmap->n : B->rmap->n,
+                                      transposed ? B->rmap->n : B->cmap->n, PetscMax(ld, 1),
+                                      factor->values, TARSIA_SCALAR,
+                                      transposed ? TARSIA_ORDER_ROW : TARSIA_ORDER_COL));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -84,11 +88,13 @@ static PetscErrorCode ReleaseDense(DenseFactor *factor) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* C = A B, or A^T B if `transposed`, all of them sequential. */
-static PetscErrorCode MultiplyDense(Mat A, PetscBool transposed, Mat B, Mat C) {
+/* C = A B (TARSIA_PLAN_DENSE), C = A^T B (TARSIA_PLAN_DENSE_TRANSPOSE), or C = B A
+ * (TARSIA_PLAN_DENSE_LEFT), which is SpMM of A^T and B^T. All matrices are sequential, A is sparse.
+ */
+static PetscErrorCode MultiplyDense(Mat A, TarsiaPlanKind kind, Mat B, Mat C) {
     static const PetscScalar one = 1, zero = 0;
-    const TarsiaPlanKind kind = transposed ? TARSIA_PLAN_DENSE_TRANSPOSE : TARSIA_PLAN_DENSE;
-    const PetscInt columns = B->cmap->n;
+    const PetscBool left = (PetscBool)(kind == TARSIA_PLAN_DENSE_LEFT);
+    const PetscInt columns = left ? B->rmap->n : B->cmap->n;
     TarsiaMatrix *matrix;
     TarsiaArrays arrays;
     TarsiaPlan *plan;
@@ -103,8 +109,8 @@ static PetscErrorCode MultiplyDense(Mat A, PetscBool transposed, Mat B, Mat C) {
         PetscCall(TarsiaGetMatrix(A, &matrix));
         PetscCall(TarsiaGetHandle(arrays.device, &handle));
         PetscCall(TarsiaGetPlan(A, matrix, kind, columns, &arrays, handle, &plan));
-        PetscCall(AcquireDense(B, PETSC_FALSE, arrays.device, &b));
-        PetscCall(AcquireDense(C, PETSC_TRUE, arrays.device, &c));
+        PetscCall(AcquireDense(B, left, PETSC_FALSE, arrays.device, &b));
+        PetscCall(AcquireDense(C, left, PETSC_TRUE, arrays.device, &c));
         PetscCallTarsia(tarsiaSpMM(handle, plan->plan, &one, b.descr, &zero, c.descr));
         PetscCall(ReleaseDense(&b));
         PetscCall(ReleaseDense(&c));
@@ -118,39 +124,75 @@ static PetscErrorCode MultiplyDense(Mat A, PetscBool transposed, Mat B, Mat C) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ProductNumeric_Dense(Mat C) {
-    const PetscBool transposed = (PetscBool)(C->product->type == MATPRODUCT_AtB);
-
-    PetscFunctionBegin;
-    PetscCall(MultiplyDense(C->product->A, transposed, C->product->B, C));
-    PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* In products of three matrices PETSc calls the last numeric phase with its factors. */
 static PetscErrorCode NumericOfFactors(Mat A, Mat B, Mat C) {
-    return MultiplyDense(A, PETSC_FALSE, B, C);
+    return MultiplyDense(A, TARSIA_PLAN_DENSE, B, C);
 }
 
 static PetscErrorCode TransposedNumericOfFactors(Mat A, Mat B, Mat C) {
-    return MultiplyDense(A, PETSC_TRUE, B, C);
+    return MultiplyDense(A, TARSIA_PLAN_DENSE_TRANSPOSE, B, C);
+}
+
+static PetscErrorCode LeftNumericOfFactors(Mat dense, Mat A, Mat C) {
+    return MultiplyDense(A, TARSIA_PLAN_DENSE_LEFT, dense, C);
+}
+
+static PetscErrorCode ProductNumeric_Dense(Mat C) {
+    const Mat_Product *product = C->product;
+
+    if (product->type == MATPRODUCT_AtB)
+        return TransposedNumericOfFactors(product->A, product->B, C);
+    return NumericOfFactors(product->A, product->B, C);
+}
+
+static PetscErrorCode ProductNumeric_DenseLeft(Mat C) {
+    return LeftNumericOfFactors(C->product->A, C->product->B, C);
+}
+
+/* Sets the sizes of C, and the type of the dense factor unless C is a dense matrix already. */
+static PetscErrorCode SetUpDense(Mat C, PetscInt rows, PetscInt cols, Mat factor) {
+    PetscErrorCode (*symbolic)(Mat) = C->ops->productsymbolic;
+    PetscBool dense;
+
+    PetscFunctionBegin;
+    PetscCall(MatSetSizes(C, rows, cols, rows, cols));
+    PetscCall(PetscObjectBaseTypeCompare((PetscObject)C, MATSEQDENSE, &dense));
+    if (!dense) {
+        PetscCall(MatSetType(C, ((PetscObject)factor)->type_name));
+        C->ops->productsymbolic = symbolic;
+    }
+    PetscCall(MatSetUp(C));
+    PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode ProductSymbolic_Dense(Mat C) {
     Mat A = C->product->A, B = C->product->B;
     const PetscInt rows = C->product->type == MATPRODUCT_AtB ? A->cmap->n : A->rmap->n;
-    PetscBool dense;
 
     PetscFunctionBegin;
-    PetscCall(MatSetSizes(C, rows, B->cmap->n, rows, B->cmap->n));
-    PetscCall(PetscObjectBaseTypeCompare((PetscObject)C, MATSEQDENSE, &dense));
-    if (!dense) {
-        PetscCall(MatSetType(C, ((PetscObject)B)->type_name));
-        C->ops->productsymbolic = ProductSymbolic_Dense;
-    }
-    PetscCall(MatSetUp(C));
+    PetscCall(SetUpDense(C, rows, B->cmap->n, B));
     C->ops->productnumeric = ProductNumeric_Dense;
     C->ops->matmultnumeric = NumericOfFactors;
     C->ops->transposematmultnumeric = TransposedNumericOfFactors;
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProductSymbolic_DenseLeft(Mat C) {
+    Mat dense = C->product->A;
+
+    PetscFunctionBegin;
+    PetscCall(SetUpDense(C, dense->rmap->n, C->product->B->cmap->n, dense));
+    C->ops->productnumeric = ProductNumeric_DenseLeft;
+    C->ops->matmultnumeric = LeftNumericOfFactors;
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What PETSc calls for a product of a dense matrix and this type. PETSc has no other such products
+ * than this one either. */
+PetscErrorCode TarsiaProductSetFromOptions_DenseLeft(Mat C) {
+    PetscFunctionBegin;
+    if (C->product->type == MATPRODUCT_AB)
+        C->ops->productsymbolic = ProductSymbolic_DenseLeft;
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -275,8 +317,8 @@ static PetscErrorCode ParallelNumericOfFactors(Mat A, Mat dense, Mat C) {
     PetscCall(MatDenseGetLocalMatrix(dense, &B));
     PetscCall(MatDenseGetLocalMatrix(C, &local));
     PetscCall(PrepareTransposed(A, blocks[1], columns, local, product));
-    PetscCall(MultiplyDense(blocks[0], PETSC_TRUE, B, local));
-    PetscCall(MultiplyDense(blocks[1], PETSC_TRUE, B, product->others));
+    PetscCall(TransposedNumericOfFactors(blocks[0], B, local));
+    PetscCall(TransposedNumericOfFactors(blocks[1], B, product->others));
     PetscCall(MatDenseGetLDA(local, &ld));
     PetscCall(MatDenseGetLDA(product->others, &ldo));
 #if defined(PETSC_HAVE_CUDA)

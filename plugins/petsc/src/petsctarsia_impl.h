@@ -60,6 +60,8 @@ typedef enum {
     TARSIA_PLAN_MULT_TRANSPOSE,
     TARSIA_PLAN_DENSE,
     TARSIA_PLAN_DENSE_TRANSPOSE,
+    /* A dense matrix times this one. */
+    TARSIA_PLAN_DENSE_LEFT,
     TARSIA_PLANS
 } TarsiaPlanKind;
 
@@ -130,6 +132,7 @@ PETSC_INTERN PetscErrorCode MatCreate_MPIAIJTarsia(Mat A);
 
 /* dense.c, sparse.c */
 PETSC_INTERN PetscErrorCode TarsiaProductSetFromOptions_Dense(Mat C);
+PETSC_INTERN PetscErrorCode TarsiaProductSetFromOptions_DenseLeft(Mat C);
 PETSC_INTERN PetscErrorCode TarsiaProductSetFromOptions_ParallelDense(Mat C);
 PETSC_INTERN PetscErrorCode TarsiaProductSetFromOptions_Sparse(Mat C);
 PETSC_INTERN PetscErrorCode TarsiaNumericOfFactors(Mat A, Mat B, Mat C,

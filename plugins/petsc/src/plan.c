@@ -5,7 +5,8 @@
 #include "petsctarsia_impl.h"
 
 static const char *const plan_names[TARSIA_PLANS] = {
-    "MatMult", "MatMultTranspose", "MatMatMult dense", "MatTransposeMatMult dense"};
+    "MatMult", "MatMultTranspose", "MatMatMult dense", "MatTransposeMatMult dense",
+    "dense MatMatMult"};
 
 /* Gets the arrays where products read them: on the device for a matrix there. */
 PetscErrorCode TarsiaGetArrays(Mat A, TarsiaArrays *arrays) {
@@ -84,10 +85,12 @@ PetscErrorCode TarsiaViewPlans(TarsiaMatrix *matrix, PetscViewer viewer) {
 static PetscErrorCode MakePlan(Mat A, TarsiaMatrix *matrix, TarsiaPlanKind kind,
                                const TarsiaArrays *arrays, tarsiaHandle_t handle,
                                TarsiaPlan *plan) {
-    const PetscBool transpose =
-        (PetscBool)(kind == TARSIA_PLAN_MULT_TRANSPOSE || kind == TARSIA_PLAN_DENSE_TRANSPOSE);
+    const PetscBool left = (PetscBool)(kind == TARSIA_PLAN_DENSE_LEFT);
+    const PetscBool transpose = (PetscBool)(left || kind == TARSIA_PLAN_MULT_TRANSPOSE ||
+                                            kind == TARSIA_PLAN_DENSE_TRANSPOSE);
     const PetscBool dense =
-        (PetscBool)(kind == TARSIA_PLAN_DENSE || kind == TARSIA_PLAN_DENSE_TRANSPOSE);
+        (PetscBool)(left || kind == TARSIA_PLAN_DENSE || kind == TARSIA_PLAN_DENSE_TRANSPOSE);
+    const tarsiaOrder_t order = left ? TARSIA_ORDER_ROW : TARSIA_ORDER_COL;
     const tarsiaOperation_t op =
         transpose ? TARSIA_OPERATION_TRANSPOSE : TARSIA_OPERATION_NON_TRANSPOSE;
     const PetscInt rows = transpose ? arrays->cols : arrays->rows;
@@ -98,10 +101,9 @@ static PetscErrorCode MakePlan(Mat A, TarsiaMatrix *matrix, TarsiaPlanKind kind,
     PetscCall(PetscLogEventBegin(TARSIA_Analyze, A, 0, 0, 0));
     PetscCall(TarsiaCreateCsr(arrays, &csr));
     if (dense) {
-        PetscCallTarsia(
-            tarsiaSpMM_createPlan(handle, &plan->plan, op, TARSIA_OPERATION_NON_TRANSPOSE, csr,
-                                  TARSIA_ORDER_COL, TARSIA_ORDER_COL, plan->columns, TARSIA_SCALAR,
-                                  TARSIA_SCALAR, TARSIA_COMPUTE, TARSIA_SPMM_ALG_DEFAULT));
+        PetscCallTarsia(tarsiaSpMM_createPlan(
+            handle, &plan->plan, op, TARSIA_OPERATION_NON_TRANSPOSE, csr, order, order,
+            plan->columns, TARSIA_SCALAR, TARSIA_SCALAR, TARSIA_COMPUTE, TARSIA_SPMM_ALG_DEFAULT));
     } else {
         PetscCallTarsia(tarsiaSpMV_createPlan(handle, &plan->plan, op, csr, TARSIA_SCALAR,
                                               TARSIA_SCALAR, TARSIA_COMPUTE,

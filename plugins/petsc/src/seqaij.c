@@ -46,7 +46,11 @@ static struct {
      NULL},
     {"MatProductSetFromOptions_seqaijcusparse_seqdense_C", TarsiaProductSetFromOptions_Dense, NULL},
     {"MatProductSetFromOptions_seqaijcusparse_seqdensecuda_C", TarsiaProductSetFromOptions_Dense,
-     NULL}};
+     NULL},
+    {"MatProductSetFromOptions_seqdense_seqaijcusparse_C", TarsiaProductSetFromOptions_DenseLeft,
+     NULL},
+    {"MatProductSetFromOptions_seqdensecuda_seqaijcusparse_C",
+     TarsiaProductSetFromOptions_DenseLeft, NULL}};
 
 static PetscErrorCode LookUpBase(PetscBool device) {
     Mat A;
@@ -361,26 +365,21 @@ static PetscErrorCode MatBindToCPU_SeqAIJTarsia(Mat A, PetscBool bind) {
 #endif
 
 /* Composes the functions that PETSc finds by the names of two types, first the base's under this
- * type's name: conversions that PETSc has for `from`, and products with such a factor on the right,
- * serve `to`, too. */
+ * type's name: conversions that PETSc has for `from`, and the product of a matrix of type `is` with
+ * it, serve `to`, too. */
 PetscErrorCode TarsiaComposeAliases(Mat A, const char *from, const char *to, PetscBool set) {
     static const char *const targets[] = {
         "seqdense", "mpidense", "seqbaij", "mpibaij",   "seqsbaij",  "mpisbaij",  "seqsell",
         "mpisell",  "hypre",    "is",      "elemental", "scalapack", "seqaijperm"};
-    static const char *const factors[] = {"seqdense", "is"};
     char name[128];
     PetscErrorCode (*function)(Mat, MatType, MatReuse, Mat *);
     PetscErrorCode (*product)(Mat);
 
     PetscFunctionBegin;
-    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(factors); i++) {
-        PetscCall(
-            PetscSNPrintf(name, sizeof name, "MatProductSetFromOptions_%s_%s_C", factors[i], from));
-        PetscCall(PetscObjectQueryFunction((PetscObject)A, name, &product));
-        if (!product)
-            continue;
-        PetscCall(
-            PetscSNPrintf(name, sizeof name, "MatProductSetFromOptions_%s_%s_C", factors[i], to));
+    PetscCall(PetscSNPrintf(name, sizeof name, "MatProductSetFromOptions_is_%s_C", from));
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, name, &product));
+    if (product) {
+        PetscCall(PetscSNPrintf(name, sizeof name, "MatProductSetFromOptions_is_%s_C", to));
         if (set)
             PetscCall(PetscObjectComposeFunction((PetscObject)A, name, product));
         else
@@ -463,8 +462,10 @@ static PetscErrorCode ComposeFunctions(Mat A, PetscBool set) {
         {"MatProductSetFromOptions_seqaijtarsia_seqaij_C", TarsiaProductSetFromOptions_Sparse},
         {"MatProductSetFromOptions_seqaij_seqaijtarsia_C", TarsiaProductSetFromOptions_Sparse},
         {"MatProductSetFromOptions_seqaijtarsia_seqdense_C", TarsiaProductSetFromOptions_Dense},
-        {"MatProductSetFromOptions_seqaijtarsia_seqdensecuda_C",
-         TarsiaProductSetFromOptions_Dense}};
+        {"MatProductSetFromOptions_seqaijtarsia_seqdensecuda_C", TarsiaProductSetFromOptions_Dense},
+        {"MatProductSetFromOptions_seqdense_seqaijtarsia_C", TarsiaProductSetFromOptions_DenseLeft},
+        {"MatProductSetFromOptions_seqdensecuda_seqaijtarsia_C",
+         TarsiaProductSetFromOptions_DenseLeft}};
 
     PetscFunctionBegin;
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(converters); i++)

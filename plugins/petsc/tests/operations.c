@@ -333,7 +333,52 @@ static PetscErrorCode TestDense(PetscInt n, PetscBool dense_on_device) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Dense factors on the left, and products of three matrices of which one is dense. */
+/* Dense factors on the left, the second of which is on a device, too, where `dense_on_device`. */
+static PetscErrorCode TestDenseLeft(PetscInt n, PetscBool dense_on_device) {
+    const PetscInt columns[] = {1, 7, 40};
+    Pair P;
+
+    PetscFunctionBeginUser;
+    (void)dense_on_device;
+    PetscCall(MakePair(n, n / 2, 21, &P));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(columns); k++) {
+        Mat D[2], C[2];
+
+        for (int i = 0; i < 2; i++) {
+            Mat transposed;
+
+            PetscCall(MakeDense(P.plain, PETSC_TRUE, columns[k], 3, &transposed));
+            PetscCall(MatTranspose(transposed, MAT_INITIAL_MATRIX, &D[i]));
+            PetscCall(MatDestroy(&transposed));
+        }
+#if defined(PETSC_HAVE_CUDA)
+        if (dense_on_device)
+            PetscCall(MatConvert(D[1], MATDENSECUDA, MAT_INPLACE_MATRIX, &D[1]));
+#endif
+        Test("a dense matrix times a sparse one");
+        for (int i = 0; i < 2; i++)
+            PetscCall(
+                MatMatMult(D[i], i ? P.tarsia : P.plain, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[i]));
+        PetscCall(SameMatrices(C[0], C[1], "D P"));
+        Test("again with new values");
+        for (int i = 0; i < 2; i++) {
+            Mat sparse = i ? P.tarsia : P.plain;
+
+            PetscCall(MatScale(sparse, -1.5));
+            PetscCall(MatScale(D[i], 2));
+            PetscCall(MatMatMult(D[i], sparse, MAT_REUSE_MATRIX, PETSC_DEFAULT, &C[i]));
+        }
+        PetscCall(SameMatrices(C[0], C[1], "D P with new values"));
+        for (int i = 0; i < 2; i++) {
+            PetscCall(MatDestroy(&C[i]));
+            PetscCall(MatDestroy(&D[i]));
+        }
+    }
+    PetscCall(DestroyPair(&P));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products of three matrices of which one is dense. */
 static PetscErrorCode TestDenseChains(PetscInt n) {
     Pair A, P;
     Mat D, B, C[2];
@@ -345,12 +390,6 @@ static PetscErrorCode TestDenseChains(PetscInt n) {
     PetscCall(MakePair(n, n / 2, 20, &P));
     PetscCall(MakeDense(A.plain, PETSC_TRUE, n, 3, &D));
     PetscCall(MakeDense(P.plain, PETSC_FALSE, 9, 4, &B));
-    Test("a dense matrix times a sparse one");
-    for (int i = 0; i < 2; i++)
-        PetscCall(MatMatMult(D, i ? P.tarsia : P.plain, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[i]));
-    PetscCall(SameMatrices(C[0], C[1], "D P"));
-    for (int i = 0; i < 2; i++)
-        PetscCall(MatDestroy(&C[i]));
     if (ranks == 1) {
         Test("A P times a dense matrix");
         for (int i = 0; i < 2; i++) {
@@ -771,9 +810,12 @@ int main(int argc, char **argv) {
     Group("values", TestNewValues(n));
     Group("conversions", TestDuplicateAndConvert(n));
     Group("dense", TestDense(n, PETSC_FALSE));
+    Group("left", TestDenseLeft(n, PETSC_FALSE));
     Group("chains", TestDenseChains(n));
-    if (on_device)
+    if (on_device) {
         Group("dense_cuda", TestDense(n, PETSC_TRUE));
+        Group("left_cuda", TestDenseLeft(n, PETSC_TRUE));
+    }
     Group("sparse", TestSparse(n, (PetscBool)(on_device && ranks > 1)));
     if (ranks > 1 && !on_device) {
         static const char *const options[] = {"-matmatmult_via", "-mattransposematmult_via",
