@@ -24,6 +24,7 @@ use crate::error::{refuse_if, Error, Result};
 use crate::matrix::check_align;
 use crate::matrix::compressed::{CSC, CSR};
 use crate::matrix::fingerprint::Fingerprint;
+use crate::memory::lent::LentMemory;
 use crate::memory::{float_env, heap, Context, Workspace, COUNTERS, COUNTER_BYTES};
 use crate::operation::{self, Operation, Planned, Task};
 use crate::plan::Plan;
@@ -44,6 +45,11 @@ const SPMV_COUNTER_BYTES: usize = COUNTERS * size_of::<u32>();
 /// limit, so that no launch is refused for its size after an earlier one has been enqueued.
 const MOST_ROWS: i64 = 1 << 27;
 
+/// Bytes that the plan of an SpGEMM takes for each row of A and of B, and for all of them together, unless rows of
+/// C are wide or some of the matrices are stored by columns.
+const SPGEMM_ROW_BYTES: usize = 64;
+const SPGEMM_BYTES: usize = 1 << 20;
+
 /// Size in bytes of the buffer with which [`Direct::spmv`] can be captured, whatever the matrix.
 pub const SPMV_BUFFER_BYTES: usize = LINE + SPMV_COUNTER_BYTES + ONCE_WORKSPACE_BYTES;
 
@@ -59,6 +65,14 @@ pub struct Call {
     /// Buffer on the device, of [`SPMV_BUFFER_BYTES`] for SpMV and of the size that [`Direct::spmm_bytes`]
     /// returns for SpMM; NULL if there is none.
     pub buffer: Address,
+}
+
+/// Memory of a caller's, where products run.
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    pub address: Address,
+    /// Size in bytes.
+    pub bytes: usize,
 }
 
 /// Error of a product, with what it means for the result.
@@ -279,11 +293,13 @@ impl Direct {
         })
     }
 
-    /// Makes a plan with the settings that `set` changes. Blocks.
+    /// Makes a plan with the settings that `set` changes, whose memory comes from the region that is `lent` as far as
+    /// it is large enough. Blocks.
     fn plan<O: Operation>(
         &self,
         stream: Address,
         problem: &O::Problem,
+        lent: Option<Region>,
         set: impl FnOnce(&mut Settings),
     ) -> Result<Product<O>> {
         let mut problem = *problem;
@@ -293,6 +309,9 @@ impl Direct {
             factors.iter().try_for_each(|(_, _, matrix)| check_matrix(matrix))?;
             let plan = Plan::new(handle, Planned::<O>::new(self.backend.kind(), problem, None)?);
             plan.set(set)?;
+            if let Some(Region { address, bytes }) = lent {
+                plan.set_memory(Arc::new(LentMemory::new(address, bytes, self.backend.memory())))?;
+            }
             plan.analyze(handle)?;
             Ok(Product { plan, problem, values, is_frozen: false })
         })
@@ -306,7 +325,7 @@ impl Direct {
         problem: &O::Problem,
         is_frozen: bool,
     ) -> Result<Product<O>> {
-        let product = self.plan(stream, problem, |settings| settings.values_in_place = !is_frozen)?;
+        let product = self.plan(stream, problem, None, |settings| settings.values_in_place = !is_frozen)?;
         Ok(Product { is_frozen, ..product })
     }
 
@@ -356,12 +375,29 @@ impl Direct {
     }
 
     /// Analyzes C = alpha · op(A) · op(B). A product that `repeats` keeps C's pattern, so that its later
-    /// numeric phases compute values alone. Blocks.
-    pub fn spgemm(&self, stream: Address, problem: &SpgemmProblem, repeats: bool) -> Result<Product<Spgemm>> {
-        self.plan(stream, problem, |settings| {
+    /// numeric phases compute values alone. The plan's memory comes from the region that is `lent`, as far as it is
+    /// large enough: it must live until the product is dropped and its work is done, and all that work must be on
+    /// one stream, or on streams that wait for each other. Blocks.
+    pub fn spgemm(
+        &self,
+        stream: Address,
+        problem: &SpgemmProblem,
+        lent: Option<Region>,
+        repeats: bool,
+    ) -> Result<Product<Spgemm>> {
+        self.plan(stream, problem, lent, |settings| {
             settings.value_updates = repeats;
             settings.expected_executes = i64::from(!repeats);
         })
+    }
+
+    /// Returns the size in bytes of a region that has room for the memory of most plans of this product.
+    pub fn spgemm_bytes(problem: &SpgemmProblem) -> usize {
+        let rows = problem.a.shape().0.saturating_add(problem.b.shape().0);
+        usize::try_from(rows)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(SPGEMM_ROW_BYTES)
+            .saturating_add(SPGEMM_BYTES)
     }
 
     /// Returns the number of entries of C, which the first call counts. Blocks.
@@ -634,8 +670,13 @@ mod tests {
         };
         let mut out = Arrays { offsets: [-1; 3], columns: [-1; 3], values: [0.0; 3] };
         let c = out.matrix();
-        for repeats in [false, true] {
-            let product = direct.spgemm(Address::NULL, &problem, repeats).unwrap();
+        // Without a region, with one that is too small for everything, and with one that is not.
+        let mut memory = vec![7_u64; 1 << 12];
+        let mut region = |bytes| Region { address: Address::new(memory.as_mut_ptr()), bytes };
+        let lent = [None, Some(region(1 << 9)), Some(region(1 << 15))];
+        for (repeats, lent) in [false, true].into_iter().flat_map(|repeats| lent.map(|lent| (repeats, lent)))
+        {
+            let product = direct.spgemm(Address::NULL, &problem, lent, repeats).unwrap();
             assert_eq!(product.multiplications().unwrap(), 4);
             let numeric = |values| direct.spgemm_numeric(&call(&scalars), &product, values, &c);
             assert!(numeric([at(&a.values); 2]).is_err(), "C is not counted");
@@ -647,6 +688,7 @@ mod tests {
             assert_eq!(out.values, [2.0, 16.0, 18.0]);
             out.values = [0.0; 3];
         }
+        assert!(memory.iter().any(|&word| word != 7), "no array was taken from the region");
         let other = Arrays { columns: [0, 1, 0], ..ARRAYS };
         let [first, second] = direct.fingerprints(Address::NULL, [&a.matrix(), &other.matrix()]).unwrap();
         assert_ne!(first, second);

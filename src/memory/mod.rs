@@ -7,6 +7,7 @@ pub mod copy;
 pub mod float_env;
 pub mod heap;
 pub mod in_flight;
+pub mod lent;
 pub mod pieces;
 pub mod pool;
 pub mod process;

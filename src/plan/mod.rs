@@ -19,7 +19,7 @@ use crate::inside::{Access, Entry, Object};
 use crate::matrix::check_align;
 use crate::matrix::fingerprint::Fingerprint;
 use crate::memory::in_flight::{InFlight, Pending};
-use crate::memory::{Allocator, Block, Context, Workspace};
+use crate::memory::{Allocator, Block, Context, RawMemory, Workspace};
 use crate::operation::{self, Analysis, Operation, Planned, Report, Task};
 use crate::reorder::KeptOrder;
 use crate::select::{self, Choice};
@@ -51,6 +51,8 @@ pub struct Inner {
     descriptors: Option<Descriptors>,
     /// Allocator that counts the plan's memory; analysis creates it with the memory limit.
     allocator: Option<Arc<Allocator>>,
+    /// Source of the plan's memory, if it is not that of the handle.
+    memory: Option<Arc<dyn RawMemory>>,
     /// True after destroy: a call that looked the plan up earlier and gets the lock later must not touch the
     /// user's arrays.
     destroyed: bool,
@@ -134,6 +136,7 @@ impl Plan {
             remembered: None,
             descriptors: None,
             allocator: None,
+            memory: None,
             destroyed: false,
         };
         Plan {
@@ -189,6 +192,12 @@ impl Plan {
     /// Changes a setting; only before analysis.
     pub fn set(&self, change: impl FnOnce(&mut Settings)) -> Result<()> {
         change(&mut self.write_early(LATE_SETTING)?.settings);
+        Ok(())
+    }
+
+    /// Sets the source of the memory that analysis and later calls allocate; only before analysis.
+    pub(crate) fn set_memory(&self, memory: Arc<dyn RawMemory>) -> Result<()> {
+        self.write_early(LATE_SETTING)?.memory = Some(memory);
         Ok(())
     }
 
@@ -645,7 +654,10 @@ impl Inner {
     ) -> Result<()> {
         let settings = Settings { deterministic: handle.modes().deterministic, ..self.settings };
         let mut cx = handle.context();
-        cx.allocator = cx.allocator.scoped(settings.memory_limit);
+        cx.allocator = match &self.memory {
+            Some(memory) => Allocator::new(Arc::clone(memory), cx.stream, settings.memory_limit),
+            None => cx.allocator.scoped(settings.memory_limit),
+        };
         let analysis = Analysis { backend, cx: &cx, settings: &settings };
         let (choice, mut report) = self.task.analyze(&analysis, decided.map(|(choice, _)| choice))?;
         if let Some((_, whose)) = decided {

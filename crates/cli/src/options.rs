@@ -5,7 +5,7 @@ use tarsia::facade::BackendKind;
 /// Backend that computes the products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Backend {
-    /// CUDA if there is a device, else the host; with --against what the vendor runs on
+    /// CUDA if there is a device, else the host
     Auto,
     /// The threads of the CPU
     Host,

@@ -6,6 +6,10 @@
 //! as for lack of memory, cuSPARSE still gets it as long as the program has no second buffer: cuSPARSE has
 //! told the size of the first one, so that its `_workEstimation` can be made up for.
 //!
+//! The plan takes its memory from the program's first buffer, which lives until `_copy`, and beyond that from memory
+//! of Tarsia's own. The second buffer is not used: the symbolic phase, from which its size would follow, needs most of
+//! the memory itself. A plan that is made for repeated steps outlives the buffer, and has memory of its own.
+//!
 //! The plan reads the index arrays of A and B in place. That they have not changed since the analysis follows
 //! from the order of the steps, up to the first `_compute` with a buffer. A `_compute` after that compares
 //! fingerprints of the patterns, and a product of other patterns gets a new plan. The first plan goes with
@@ -17,7 +21,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tarsia::facade::direct::{
-    Call, Compressed, Direct, Product, SparseArrays, SparseMatrix, Spgemm, SpgemmProblem,
+    Call, Compressed, Direct, Product, Region, SparseArrays, SparseMatrix, Spgemm, SpgemmProblem,
 };
 use tarsia::facade::{Address, DataType, Error, IndexType, OpKind, Operation as Op, PointerMode, Status};
 
@@ -55,7 +59,9 @@ struct Progress {
     marks: Option<[[u64; 2]; 2]>,
     /// True while the order of the program's steps says that the plan is one of the present patterns.
     is_current: bool,
-    /// True if cuSPARSE has told the size of the first buffer.
+    /// Size in bytes of the first buffer, as it was answered.
+    first_size: usize,
+    /// True if cuSPARSE has told a size of the first buffer.
     is_sized: bool,
     /// True once `_estimateMemory` was answered with a buffer, a step that cannot be made up for.
     is_estimated: bool,
@@ -278,7 +284,7 @@ impl Progress {
                 // Its memory may be needed for the new one.
                 self.marks = None;
                 self.end_plan();
-                self.product = Some(direct.spgemm(stream, problem, true).map_err(refused)?);
+                self.product = Some(direct.spgemm(stream, problem, None, true).map_err(refused)?);
                 self.marks = Some(marks);
             }
             self.is_current = true;
@@ -347,8 +353,10 @@ fn work_estimation(call: &SpgemmArguments, address: NonNull<c_void>) -> Result<A
     // SAFETY: `address` is that of this function, and the arguments are those of the call.
     let is_sized = unsafe { call.call(address.as_ptr()) } == SUCCESS;
     // SAFETY: the address of the size is not NULL.
-    unsafe { arguments::raise(call.size.cast(), LEAST_BYTES) };
-    let progress = Progress { is_sized, ..Progress::default() };
+    unsafe { arguments::raise(call.size.cast(), Direct::spgemm_bytes(&operands.problem)) };
+    // SAFETY: the address of the size is not NULL.
+    let first_size = unsafe { *call.size };
+    let progress = Progress { first_size, is_sized, ..Progress::default() };
     testing::panic_at("first");
     products().insert(call.descriptor.addr(), (call.handle.addr(), Arc::new(Mutex::new(progress))));
     let (decision, answer) = taken(&operands.problem);
@@ -363,15 +371,18 @@ fn analysis(call: &SpgemmArguments) -> Result<Answer, Decision> {
     let analyzed = progress.run(|progress| {
         let operands = Operands::of_later(call)?;
         progress.end_plan();
-        *progress = Progress { is_sized: progress.is_sized, ..Progress::default() };
-        let product = operands.direct()?.spgemm(operands.stream, &operands.problem, false);
+        let Progress { first_size, is_sized, .. } = *progress;
+        *progress = Progress { first_size, is_sized, ..Progress::default() };
+        // SAFETY: the program gives an address for the size, or NULL.
+        let given = unsafe { call.size.as_ref() };
+        progress.first_buffer = given.map(|&bytes| (bytes, Address::new(call.buffer)));
+        let lent =
+            progress.first_buffer.map(|(bytes, address)| Region { address, bytes: bytes.min(first_size) });
+        let product = operands.direct()?.spgemm(operands.stream, &operands.problem, lent, false);
         let product = product.map_err(refused)?;
         progress.multiplications = Some(product.multiplications().map_err(refused)?);
         progress.product = Some(product);
         progress.is_current = true;
-        // SAFETY: the program gives an address for the size, or NULL.
-        let bytes = unsafe { call.size.as_ref() };
-        progress.first_buffer = bytes.map(|&bytes| (bytes, Address::new(call.buffer)));
         testing::panic_at("analysis");
         Ok(taken(&operands.problem))
     });
@@ -442,6 +453,8 @@ fn late(call: &SpgemmArguments, progress: &mut Progress, decision: Decision) -> 
     };
     let estimation = real::find(Function::cusparseSpGEMM_workEstimation);
     let (true, Ok(address)) = (call.buffer.is_null(), estimation) else { return Ok(failed(decision)) };
+    // The buffer is cuSPARSE's from here on.
+    progress.restart();
     let earlier = SpgemmArguments { size: &mut bytes, buffer: buffer.as_ptr::<c_void>().cast_mut(), ..*call };
     // SAFETY: the address is that of the function, and the arguments are those of the program.
     let status = unsafe { earlier.call(address.as_ptr()) };

@@ -179,7 +179,7 @@ pub struct Args {
     #[arg(long, value_name = "K", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
     pub expected_executes: i64,
 
-    /// Backend that computes the products
+    /// Backend that computes the products; with --against, `auto` is what the vendor's library runs on
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     pub backend: Backend,
 

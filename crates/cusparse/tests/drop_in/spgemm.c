@@ -243,6 +243,28 @@ static void taken(Object handle) {
     }
 }
 
+/* The first buffer is the memory of a product until it is copied, and no later. */
+static void first_buffer(Object handle) {
+    Matrix a = make(37, 23, 4, R64F), b = make(23, 41, 3, R64F);
+    Product p = product_of(handle, &a, &b);
+    expect(estimation(&p, 0) == 0 && p.bytes[0] >= 64 * (37 + 23), "first buffer", "size");
+    p.buffer[0] = malloc(p.bytes[0]);
+    memset(p.buffer[0], 0x5a, p.bytes[0]);
+    expect(estimation(&p, 1) == 0 && compute(&p, 0) == 0 && compute(&p, 1) == 0 && copy(&p) == 0 &&
+               is_right(&p),
+           "first buffer", "product");
+    const unsigned char *bytes = p.buffer[0];
+    size_t at = 0;
+    while (at < p.bytes[0] && bytes[at] == 0x5a)
+        at++;
+    expect(at < p.bytes[0], "first buffer", "it is not used");
+    memset(p.buffer[0], 0xff, p.bytes[0]);
+    put(R64F, a.values, 0, 0.75);
+    expect(compute(&p, 1) == 0 && copy(&p) == 0 && is_right(&p), "first buffer", "repeated steps");
+    end_product(&p);
+    end(&a), end(&b);
+}
+
 /* Products whose steps compute and copy are repeated. */
 static void repeated(Object handle) {
     Matrix a = make(37, 23, 4, R64F), b = make(23, 41, 3, R64F);
@@ -541,6 +563,7 @@ int main(int count, char **arguments) {
     Object handle = &state;
     if (strcmp(what, "taken") == 0) {
         taken(handle);
+        first_buffer(handle);
         repeated(handle);
     } else if (strcmp(what, "forwarded") == 0) {
         Matrix a = make(37, 23, 4, R64F), b = make(23, 41, 3, R64F);
