@@ -15,6 +15,8 @@ typedef struct {
     /* The matrix is the host's, or is bound to the CPU, and is on the device for the time of the
      * product. */
     PetscBool converted, unbound;
+    /* Numeric phases of a product, in whose place PETSc puts others when the matrix moves. */
+    PetscErrorCode (*multiply)(Mat, Mat, Mat), (*multiply_transposed)(Mat, Mat, Mat);
     PetscScalar *values;
     tarsiaDnMatDescr_t descr;
 } DenseFactor;
@@ -29,6 +31,8 @@ static PetscErrorCode AcquireDense(Mat B, PetscBool transposed, PetscBool write,
     factor->device = device;
     factor->write = write;
     factor->converted = factor->unbound = PETSC_FALSE;
+    factor->multiply = B->ops->matmultnumeric;
+    factor->multiply_transposed = B->ops->transposematmultnumeric;
 #if defined(PETSC_HAVE_CUDA)
     if (device) {
         PetscBool there, bound;
@@ -78,6 +82,8 @@ static PetscErrorCode ReleaseDense(DenseFactor *factor) {
             PetscCall(MatConvert(factor->matrix, MATSEQDENSE, MAT_INPLACE_MATRIX, &factor->matrix));
         else if (factor->unbound)
             PetscCall(MatBindToCPU(factor->matrix, PETSC_TRUE));
+        factor->matrix->ops->matmultnumeric = factor->multiply;
+        factor->matrix->ops->transposematmultnumeric = factor->multiply_transposed;
         PetscFunctionReturn(PETSC_SUCCESS);
     }
 #endif

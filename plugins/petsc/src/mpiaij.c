@@ -260,6 +260,9 @@ static PetscErrorCode ComposeFunctions(Mat A, PetscBool set) {
     PetscCall(PetscObjectComposeFunction(
         (PetscObject)A, "MatProductSetFromOptions_mpidense_mpiaijtarsia_C",
         set ? MatProductSetFromOptions_MPIDense_MPIAIJTarsia : NULL));
+    PetscCall(PetscObjectComposeFunction(
+        (PetscObject)A, "MatProductSetFromOptions_mpidensecuda_mpiaijtarsia_C",
+        set ? MatProductSetFromOptions_MPIDense_MPIAIJTarsia : NULL));
     PetscCall(TarsiaComposeAliases(A, MATMPIAIJ, MATMPIAIJTARSIA, set));
     PetscFunctionReturn(PETSC_SUCCESS);
 }
