@@ -45,10 +45,13 @@ const SPMV_COUNTER_BYTES: usize = COUNTERS * size_of::<u32>();
 /// limit, so that no launch is refused for its size after an earlier one has been enqueued.
 const MOST_ROWS: i64 = 1 << 27;
 
-/// Bytes that the plan of an SpGEMM takes for each row of A and of B, and for all of them together, unless rows of
-/// C are wide or some of the matrices are stored by columns.
-const SPGEMM_ROW_BYTES: usize = 64;
+/// Bytes that the plan of an SpGEMM takes for each row of A and for each row of B, and for all of them together, unless
+/// rows of C are wide or some of the matrices are stored by columns.
+const SPGEMM_ROW_BYTES: [usize; 2] = [64, 4];
 const SPGEMM_BYTES: usize = 1 << 20;
+/// Bytes at most that a caller is asked to lend. It has to have them, whereas the library has other memory, and can do
+/// with less.
+const MOST_LENT: usize = 256 << 20;
 
 /// Size in bytes of the buffer with which [`Direct::spmv`] can be captured, whatever the matrix.
 pub const SPMV_BUFFER_BYTES: usize = LINE + SPMV_COUNTER_BYTES + ONCE_WORKSPACE_BYTES;
@@ -393,11 +396,9 @@ impl Direct {
 
     /// Returns the size in bytes of a region that has room for the memory of most plans of this product.
     pub fn spgemm_bytes(problem: &SpgemmProblem) -> usize {
-        let rows = problem.a.shape().0.saturating_add(problem.b.shape().0);
-        usize::try_from(rows)
-            .unwrap_or(usize::MAX)
-            .saturating_mul(SPGEMM_ROW_BYTES)
-            .saturating_add(SPGEMM_BYTES)
+        let rows = [&problem.a, &problem.b].map(|m| usize::try_from(m.shape().0).unwrap_or(usize::MAX));
+        let of_rows = rows.iter().zip(SPGEMM_ROW_BYTES).map(|(rows, bytes)| rows.saturating_mul(bytes));
+        of_rows.fold(SPGEMM_BYTES, usize::saturating_add).min(MOST_LENT)
     }
 
     /// Returns the number of entries of C, which the first call counts. Blocks.

@@ -65,7 +65,7 @@ struct Progress {
     is_sized: bool,
     /// True once `_estimateMemory` was answered with a buffer, a step that cannot be made up for.
     is_estimated: bool,
-    /// Size and address of the first buffer.
+    /// Size and address of the first buffer, until `_copy`.
     first_buffer: Option<(usize, Address)>,
 }
 
@@ -487,6 +487,8 @@ fn copy(call: &SpgemmArguments) -> Result<Answer, Decision> {
         let c = SparseMatrix { arrays, writable: true, temporary: false };
         let values = [problem.a.values(), problem.b.values()];
         operands.direct()?.spgemm_numeric(&numeric, product, values, &c).map_err(refused)?;
+        // The program may release it after this step.
+        progress.first_buffer = None;
         testing::panic_at("copy");
         // Most products have no repeated steps: the memory of the plan is free after the work.
         if progress.marks.is_none() {

@@ -94,6 +94,27 @@ static PetscErrorCode ReleaseDense(DenseFactor *factor) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A product of dense matrices alone: a program has cleared a product in C and begun another one
+ * there, for which PETSc takes the numeric phase that C has had. C gets back the one that PETSc
+ * gives to matrices of its type. */
+static PetscErrorCode MultiplyByPetsc(TarsiaPlanKind kind, Mat A, Mat B, Mat C) {
+    Mat fresh;
+
+    PetscFunctionBegin;
+    PetscCall(MatCreate(PetscObjectComm((PetscObject)C), &fresh));
+    PetscCall(MatSetType(fresh, ((PetscObject)C)->type_name));
+    C->ops->matmultnumeric = fresh->ops->matmultnumeric;
+    C->ops->transposematmultnumeric = fresh->ops->transposematmultnumeric;
+    PetscCall(MatDestroy(&fresh));
+    if (kind == TARSIA_PLAN_DENSE_TRANSPOSE)
+        PetscCall((*C->ops->transposematmultnumeric)(A, B, C));
+    else if (kind == TARSIA_PLAN_DENSE_LEFT)
+        PetscCall((*C->ops->matmultnumeric)(B, A, C));
+    else
+        PetscCall((*C->ops->matmultnumeric)(A, B, C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* C = A B (TARSIA_PLAN_DENSE), C = A^T B (TARSIA_PLAN_DENSE_TRANSPOSE), or C = B A
  * (TARSIA_PLAN_DENSE_LEFT), which is SpMM of A^T and B^T. All matrices are sequential, A is sparse.
  */
@@ -101,6 +122,7 @@ static PetscErrorCode MultiplyDense(Mat A, TarsiaPlanKind kind, Mat B, Mat C) {
     static const PetscScalar one = 1, zero = 0;
     const PetscBool left = (PetscBool)(kind == TARSIA_PLAN_DENSE_LEFT);
     const PetscInt columns = left ? B->rmap->n : B->cmap->n;
+    PetscBool sparse;
     TarsiaMatrix *matrix;
     TarsiaArrays arrays;
     TarsiaPlan *plan;
@@ -108,6 +130,11 @@ static PetscErrorCode MultiplyDense(Mat A, TarsiaPlanKind kind, Mat B, Mat C) {
     DenseFactor b, c;
 
     PetscFunctionBegin;
+    PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATSEQAIJ, &sparse));
+    if (!sparse) {
+        PetscCall(MultiplyByPetsc(kind, A, B, C));
+        PetscFunctionReturn(PETSC_SUCCESS);
+    }
     PetscCall(TarsiaGetArrays(A, &arrays));
     if (!arrays.nnz || !columns) {
         PetscCall(MatZeroEntries(C));
@@ -155,16 +182,20 @@ static PetscErrorCode ProductNumeric_DenseLeft(Mat C) {
     return LeftNumericOfFactors(C->product->A, C->product->B, C);
 }
 
-/* Sets the sizes of C, and the type of the dense factor unless C is a dense matrix already. */
+/* Sets the sizes of C, as PETSc does, and the type of the dense factor unless C is a dense matrix
+ * already. */
 static PetscErrorCode SetUpDense(Mat C, PetscInt rows, PetscInt cols, Mat factor) {
     PetscErrorCode (*symbolic)(Mat) = C->ops->productsymbolic;
     PetscBool dense;
 
     PetscFunctionBegin;
     PetscCall(MatSetSizes(C, rows, cols, rows, cols));
+    if (C->product->type == MATPRODUCT_AB)
+        PetscCall(MatSetBlockSizesFromMats(C, C->product->A, C->product->B));
     PetscCall(PetscObjectBaseTypeCompare((PetscObject)C, MATSEQDENSE, &dense));
     if (!dense) {
         PetscCall(MatSetType(C, ((PetscObject)factor)->type_name));
+        PetscCall(MatSetVecType(C, factor->defaultvectype));
         C->ops->productsymbolic = symbolic;
     }
     PetscCall(MatSetUp(C));

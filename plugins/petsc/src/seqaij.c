@@ -352,7 +352,8 @@ static void SetProducts(Mat A) {
 #if defined(PETSC_HAVE_CUDA)
 static PetscErrorCode ComposeFunctions(Mat A, PetscBool set);
 
-/* A matrix that is bound to the CPU has PETSc's own products there. */
+/* A matrix that is bound to the CPU has PETSc's own products there, but those with a dense matrix
+ * on the left, of which PETSc has none under this type's name. */
 static PetscErrorCode MatBindToCPU_SeqAIJTarsia(Mat A, PetscBool bind) {
     PetscFunctionBegin;
     PetscCall((*bases[1].bindtocpu)(A, bind));

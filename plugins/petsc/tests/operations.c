@@ -337,9 +337,11 @@ static PetscErrorCode TestDense(PetscInt n, PetscBool dense_on_device) {
 static PetscErrorCode TestDenseLeft(PetscInt n, PetscBool dense_on_device) {
     const PetscInt columns[] = {1, 7, 40};
     Pair P;
+    PetscMPIInt ranks;
 
     PetscFunctionBeginUser;
     (void)dense_on_device;
+    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
     PetscCall(MakePair(n, n / 2, 21, &P));
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(columns); k++) {
         Mat D[2], C[2];
@@ -373,6 +375,29 @@ static PetscErrorCode TestDenseLeft(PetscInt n, PetscBool dense_on_device) {
             PetscCall(MatDestroy(&C[i]));
             PetscCall(MatDestroy(&D[i]));
         }
+    }
+    PetscCall(DestroyPair(&P));
+    PetscCall(MakePair(n, n, 22, &P));
+    for (int left = 0; left < 2 && ranks == 1; left++) {
+        Mat D, E, C[2];
+
+        PetscCall(MakeDense(P.plain, PETSC_TRUE, n, 5, &D));
+        PetscCall(MakeDense(P.plain, PETSC_TRUE, left ? n : 3, 6, &E));
+        Test("a product of dense matrices where one with a sparse matrix was");
+        PetscCall(MatMatMult(D, E, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[0]));
+        PetscCall(MatMatMult(left ? D : P.tarsia, left ? P.tarsia : E, MAT_INITIAL_MATRIX,
+                             PETSC_DEFAULT, &C[1]));
+        PetscCall(MatProductClear(C[1]));
+        PetscCall(MatProductCreateWithMat(D, E, NULL, C[1]));
+        PetscCall(MatProductSetType(C[1], MATPRODUCT_AB));
+        PetscCall(MatProductSetFromOptions(C[1]));
+        PetscCall(MatProductSymbolic(C[1]));
+        PetscCall(MatProductNumeric(C[1]));
+        PetscCall(SameMatrices(C[0], C[1], "D E"));
+        for (int i = 0; i < 2; i++)
+            PetscCall(MatDestroy(&C[i]));
+        PetscCall(MatDestroy(&D));
+        PetscCall(MatDestroy(&E));
     }
     PetscCall(DestroyPair(&P));
     PetscFunctionReturn(PETSC_SUCCESS);

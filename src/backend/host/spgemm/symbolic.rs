@@ -103,7 +103,8 @@ impl<'a, K: Key> Finder<'a, K> {
         let (right, indices) = (self.right, self.indices);
         if !is_wide::<K>() && self.rule.window > 0 {
             let span = window::span((self.left, right), ahead, row, indices, most, self.widest(most));
-            let count = span.and_then(|span| set.window.list(ahead, row, (indices, right.base), span, list));
+            let of_right = (indices, right.base, right.cols);
+            let count = span.and_then(|span| set.window.list(ahead, row, of_right, span, list));
             if let Some(count) = count {
                 return count;
             }

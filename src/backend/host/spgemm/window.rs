@@ -3,7 +3,8 @@
 //!
 //! The window spans the first and last columns of the rows of the right factor, as if these were sorted, or
 //! all columns of a product that has few. A row that is not sorted may leave the window; it is then computed
-//! by an accumulator ([`super::places`]).
+//! by an accumulator ([`super::places`]). A window of all columns is tested now and then: once all are flagged, the
+//! rest of the row's products adds none.
 
 use std::ops::Range;
 
@@ -29,6 +30,11 @@ const FEW: usize = 16;
 /// Number of columns per entry up to which all columns of the product are the window, without reading the
 /// row.
 const DENSE: usize = 4;
+
+/// Minimum number of products per column of a row for which all columns are the window whatever the order of the
+/// row's columns may be: flags take half the time of a list of columns then, and most such rows have all columns,
+/// which is seen early.
+const FULL: usize = 4;
 
 /// Minimum length of a run of consecutive columns that is added by vector code.
 const RUN: usize = 8;
@@ -87,8 +93,9 @@ pub fn span<J: Index>(
 
 /// Returns whether windows suit more than half of the products of a sample of rows. `row_of` gives a row's
 /// largest number of entries and the widest window that it may have. With `runs`, only rows count that meet a
-/// row of consecutive columns, which vector code adds: other rows gain by windows only where their columns must
-/// be sorted. Where few rows have a window, looking for one in every row takes more time than they save.
+/// row of consecutive columns, which vector code adds, or that have many products for each column: other rows gain
+/// by windows only where their columns must be sorted. Where few rows have a window, looking for one in every row
+/// takes more time than they save.
 pub fn suits<J: Index>(
     left: &Factor,
     right: &Factor,
@@ -102,7 +109,11 @@ pub fn suits<J: Index>(
         let (most, widest) = row_of(row);
         let mut met = left.range(row).map(|position| &indices[right.range(left.col(position))]);
         all += most;
-        if (!runs || met.nth(left.range(row).len() / 2).is_some_and(is_run))
+        let products =
+            || left.range(row).map(|position| right.range(left.col(position)).len()).sum::<usize>();
+        if (!runs
+            || met.nth(left.range(row).len() / 2).is_some_and(is_run)
+            || products() / FULL >= right.cols)
             && span((left, right), &mut ahead, row, indices, most, widest).is_some()
         {
             inside += most;
@@ -140,6 +151,13 @@ pub fn is_run<J: Index>(indices: &[J]) -> bool {
         && indices.iter().enumerate().fold(true, |all, index| all & holds(index))
 }
 
+/// Returns whether all columns are flagged.
+#[inline(never)]
+fn is_full(seen: &[u8]) -> bool {
+    let mut groups = seen.chunks_exact(GROUP);
+    groups.all(|flags| flags == [1; GROUP]) && groups.remainder().iter().all(|&flag| flag == 1)
+}
+
 impl Window<'_> {
     /// Writes the distinct columns of a row to `list`, in order, and returns their number; `None` if the row
     /// leaves the window.
@@ -148,14 +166,24 @@ impl Window<'_> {
         &mut self,
         ahead: &mut Ahead<'_>,
         row: usize,
-        (indices, base): (&[K], i64),
+        (indices, base, cols): (&[K], i64, usize),
         span: Range<i64>,
         list: &mut [K],
     ) -> Option<usize> {
         let width = (span.end - span.start) as usize;
         let seen = &mut self.seen[..width];
-        let mut inside = true;
+        let (mut inside, mut full, mut met) = (true, false, 0);
+        // No column is outside the window then, whatever the order of the right factor's rows.
+        let mut test_at = if width == cols { 2 * width } else { usize::MAX };
         ahead.walk(row, indices, |row| {
+            if full {
+                return;
+            }
+            met += row.len();
+            if met >= test_at {
+                full = is_full(seen);
+                test_at = met + width;
+            }
             if is_run(row) {
                 let at = (row[0].to_i64() - span.start) as usize;
                 match seen.get_mut(at..at.wrapping_add(row.len())) {
@@ -255,7 +283,7 @@ mod tests {
             let right = right(&indices);
             let left = left(cols);
             let mut ahead = Ahead::new(&left, &right, &[]);
-            let count = window.list(&mut ahead, 0, (&indices, 1), 1000..1100, &mut list);
+            let count = window.list(&mut ahead, 0, (&indices, 1, 2000), 1000..1100, &mut list);
             assert_eq!(count, found);
             if count.is_some() {
                 let expected: Vec<i32> = [999].into_iter().chain(1009..1029).chain([1098]).collect();
@@ -269,8 +297,55 @@ mod tests {
             let right = right(&indices);
             let left = left(&[0, 1]);
             let mut ahead = Ahead::new(&left, &right, &[]);
-            assert_eq!(window.list(&mut ahead, 0, (&indices, 1), 1000..1100, &mut list), None);
+            assert_eq!(window.list(&mut ahead, 0, (&indices, 1, 2000), 1000..1100, &mut list), None);
             assert!(window.seen.iter().all(|&flag| flag == 0));
+        }
+    }
+
+    /// Products of rows that have all columns early, late, with the last entry alone, or never.
+    #[test]
+    fn rows_with_all_columns_have_them_wherever_they_come() {
+        for cols in [40_usize, 64, 75] {
+            // Rows of the right factor: even columns, odd ones in turned order, the last one, all but the last two.
+            let last = cols as i32 - 1;
+            let evens = (0..last).filter(|col| col % 2 == 0);
+            let odds = (0..last).filter(|col| col % 2 == 1).rev();
+            let rows: [Vec<i32>; 4] = [evens.collect(), odds.collect(), vec![last], (0..last - 1).collect()];
+            let mut offsets = vec![0_i64];
+            offsets.extend(rows.iter().scan(0, |at, row| {
+                *at += row.len() as i64;
+                Some(*at)
+            }));
+            let indices = rows.concat();
+            let right =
+                Factor { rows: 4, cols, base: 0, offsets: Ints::I64(&offsets), indices: indices[..].into() };
+            let mut seen = vec![0; cols.next_multiple_of(GROUP)];
+            let mut window = Window { seen: &mut seen };
+            for (met, expected) in [
+                ([vec![0, 1, 2], vec![3; 50]].concat(), cols),
+                ([vec![3; 50], vec![1, 0, 2], vec![3; 50]].concat(), cols),
+                ([vec![3; 50], vec![1, 0, 2]].concat(), cols),
+                ([vec![3; 50], vec![0, 1]].concat(), cols - 1),
+                ([vec![2], vec![3; 50]].concat(), cols - 1),
+            ] {
+                let met_offsets = [0, met.len() as i64];
+                let left = Factor {
+                    rows: 1,
+                    cols: 4,
+                    base: 0,
+                    offsets: Ints::I64(&met_offsets),
+                    indices: met[..].into(),
+                };
+                let mut list = vec![-1_i32; cols];
+                let mut ahead = Ahead::new(&left, &right, &[]);
+                let of_right = (&indices[..], 0, cols);
+                let count = window.list(&mut ahead, 0, of_right, 0..cols as i64, &mut list).unwrap();
+                let mut distinct: Vec<i32> = met.iter().flat_map(|&row| rows[row as usize].clone()).collect();
+                distinct.sort();
+                distinct.dedup();
+                assert_eq!((count, &list[..count]), (expected, &distinct[..]), "{cols}");
+                assert!(window.seen.iter().all(|&flag| flag == 0));
+            }
         }
     }
 }
