@@ -1,4 +1,5 @@
-//! Memory that the caller of a plan lends it, from which the plan's arrays are taken as long as it lasts.
+//! Memory that the caller of a plan lends it. The plan's arrays are placed there while there is room; others come from
+//! the plan's ordinary memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +13,9 @@ use crate::types::Address;
 
 /// A region of the backend's memory that a caller lends, and the memory that serves what does not fit there.
 ///
-/// Released memory of the region is given out again at once, so all work that uses it must be on one stream, or
-/// on streams that wait for each other. The region must live as long as that work.
+/// Released memory of the region is given out again at once, without regard to work that is pending, so all work that
+/// uses it must be on one stream, or on streams that wait for each other. The region must live as long as its arrays
+/// and that work.
 pub struct LentMemory {
     region: Address,
     pieces: Mutex<Pieces>,
@@ -22,13 +24,14 @@ pub struct LentMemory {
 
 /// Pieces of the region: their lengths by their offsets.
 struct Pieces {
-    /// Free pieces, of which no two are neighbors.
+    /// Free pieces; adjacent ones are merged.
     free: BTreeMap<usize, usize>,
     used: BTreeMap<usize, usize>,
 }
 
 impl LentMemory {
-    /// Makes memory of `bytes` bytes from `region` on; what does not fit there comes from `rest`.
+    /// Uses the `bytes` bytes at `region`, shortened at both ends to multiples of [`ALIGNMENT`]; what does not fit
+    /// there comes from `rest`.
     pub fn new(region: Address, bytes: usize, rest: Arc<dyn RawMemory>) -> Self {
         // Arrays begin at multiples of the alignment.
         let skipped = region.value().wrapping_neg() % ALIGNMENT;
@@ -38,7 +41,7 @@ impl LentMemory {
         LentMemory { region, pieces: Mutex::new(Pieces { free, used: BTreeMap::new() }), rest }
     }
 
-    /// Takes the memory at an address back; false if it is not of the region.
+    /// Takes the piece at an address back; false if it is not of the region.
     fn take_back(&self, address: Address) -> bool {
         let offset = address.value().wrapping_sub(self.region.value());
         self.pieces.lock().release(offset)
@@ -182,7 +185,7 @@ mod tests {
         let (region, rest, allocator) = lend(3 * ALIGNMENT - 9, 8);
         let a = array(&allocator, 1);
         assert_eq!(a.address(), region.address().offset(ALIGNMENT));
-        // Of three lines one is not whole at either end.
+        // The region touches three pieces of this size, of which only the middle one is whole.
         let b = array(&allocator, 1);
         assert_eq!(rest.0.load(Ordering::Relaxed), 1);
         drop((a, b));

@@ -2,8 +2,8 @@
 /* Products with a dense matrix: C = A B, C = A^T B and C = B A of a sequential matrix A by SpMM,
  * and C = A^T B of a parallel one by the products of its blocks.
  *
- * The plan belongs to A, not to the product: for a product A B of parallel matrices PETSc asks for
- * that of the local blocks anew each time. */
+ * The plan is kept with A, not with the product: for a product A B of parallel matrices PETSc makes a
+ * new product of the local blocks at each call. */
 
 #include <petscsf.h>
 
@@ -12,10 +12,10 @@
 typedef struct {
     Mat matrix;
     PetscBool device, write;
-    /* The matrix is the host's, or is bound to the CPU, and is on the device for the time of the
-     * product. */
+    /* A matrix of the host, which is one of the device for the time of the product, or one of the
+     * device that was bound to the CPU. */
     PetscBool converted, unbound;
-    /* Numeric phases of a product, in whose place PETSc puts others when the matrix moves. */
+    /* Numeric phases of a product, which PETSc overwrites when it converts or binds the matrix. */
     PetscErrorCode (*multiply)(Mat, Mat, Mat), (*multiply_transposed)(Mat, Mat, Mat);
     PetscScalar *values;
     tarsiaDnMatDescr_t descr;
@@ -224,8 +224,8 @@ static PetscErrorCode ProductSymbolic_DenseLeft(Mat C) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What PETSc calls for a product of a dense matrix and this type. PETSc has no other such products
- * than this one either. */
+/* PETSc calls this for a product of a dense matrix with one of this type on the right. Of these PETSc
+ * itself has C = B A alone. */
 PetscErrorCode TarsiaProductSetFromOptions_DenseLeft(Mat C) {
     PetscFunctionBegin;
     if (C->product->type == MATPRODUCT_AB)

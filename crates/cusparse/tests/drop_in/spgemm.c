@@ -247,7 +247,8 @@ static void taken(Object handle) {
 static void first_buffer(Object handle) {
     Matrix a = make(37, 23, 4, R64F), b = make(23, 41, 3, R64F);
     Product p = product_of(handle, &a, &b);
-    expect(estimation(&p, 0) == 0 && p.bytes[0] >= (1 << 20) + 64 * 37 + 4 * 23, "first buffer", "size");
+    expect(estimation(&p, 0) == 0 && p.bytes[0] >= (1 << 20) + 64 * 37 + 4 * 23, "first buffer",
+           "size");
     p.buffer[0] = malloc(p.bytes[0]);
     memset(p.buffer[0], 0x5a, p.bytes[0]);
     expect(estimation(&p, 1) == 0 && compute(&p, 0) == 0 && compute(&p, 1) == 0 && copy(&p) == 0 &&
