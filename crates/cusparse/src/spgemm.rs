@@ -6,9 +6,9 @@
 //! as for lack of memory, cuSPARSE still gets it as long as the program has no second buffer: cuSPARSE has
 //! told the size of the first one, so that its `_workEstimation` can be made up for.
 //!
-//! The plan takes its memory from the program's first buffer, which lives until `_copy`, and beyond that from memory
-//! of Tarsia's own. The second buffer is not used: the symbolic phase, from which its size would follow, needs most of
-//! the memory itself. A plan that is made for repeated steps outlives the buffer, and has memory of its own.
+//! The plan takes its memory from the program's first buffer, which lives until the last `_copy`, and beyond that from
+//! memory of Tarsia's own. The second buffer is not used: the symbolic phase, from which its size would follow, needs most of
+//! the memory itself. A plan that is made for repeated steps has memory of its own.
 //!
 //! The plan reads the index arrays of A and B in place. That they have not changed since the analysis follows
 //! from the order of the steps, up to the first `_compute` with a buffer. A `_compute` after that compares
@@ -65,7 +65,7 @@ struct Progress {
     is_sized: bool,
     /// True once `_estimateMemory` was answered with a buffer, a step that cannot be made up for.
     is_estimated: bool,
-    /// Size and address of the first buffer, until `_copy`.
+    /// Size and address of the first buffer.
     first_buffer: Option<(usize, Address)>,
 }
 
@@ -487,8 +487,6 @@ fn copy(call: &SpgemmArguments) -> Result<Answer, Decision> {
         let c = SparseMatrix { arrays, writable: true, temporary: false };
         let values = [problem.a.values(), problem.b.values()];
         operands.direct()?.spgemm_numeric(&numeric, product, values, &c).map_err(refused)?;
-        // The program may release it after this step.
-        progress.first_buffer = None;
         testing::panic_at("copy");
         // Most products have no repeated steps: the memory of the plan is free after the work.
         if progress.marks.is_none() {

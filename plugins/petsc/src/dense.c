@@ -2,8 +2,8 @@
 /* Products with a dense matrix: C = A B, C = A^T B and C = B A of a sequential matrix A by SpMM,
  * and C = A^T B of a parallel one by the products of its blocks.
  *
- * The plan is kept with A, not with the product: for a product A B of parallel matrices PETSc makes a
- * new product of the local blocks at each call. */
+ * The plan is kept with A, not with the product: for a product A B of parallel matrices PETSc makes
+ * a new product of the local blocks at each call. */
 
 #include <petscsf.h>
 
@@ -224,8 +224,8 @@ static PetscErrorCode ProductSymbolic_DenseLeft(Mat C) {
     PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc calls this for a product of a dense matrix with one of this type on the right. Of these PETSc
- * itself has C = B A alone. */
+/* PETSc calls this for a product of a dense matrix with one of this type on the right. Of these
+ * PETSc itself has C = B A alone. */
 PetscErrorCode TarsiaProductSetFromOptions_DenseLeft(Mat C) {
     PetscFunctionBegin;
     if (C->product->type == MATPRODUCT_AB)
