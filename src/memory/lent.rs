@@ -18,12 +18,12 @@ use crate::types::Address;
 /// and that work.
 pub struct LentMemory {
     region: Address,
-    pieces: Mutex<Pieces>,
+    list: Mutex<FreeList>,
     rest: Arc<dyn RawMemory>,
 }
 
 /// Pieces of the region: their lengths by their offsets.
-struct Pieces {
+struct FreeList {
     /// Free pieces; adjacent ones are merged.
     free: BTreeMap<usize, usize>,
     used: BTreeMap<usize, usize>,
@@ -38,17 +38,17 @@ impl LentMemory {
         let whole = bytes.saturating_sub(skipped) / ALIGNMENT * ALIGNMENT;
         let free = (whole > 0).then_some((0, whole)).into_iter().collect();
         let region = if whole > 0 { region.offset(skipped) } else { region };
-        LentMemory { region, pieces: Mutex::new(Pieces { free, used: BTreeMap::new() }), rest }
+        LentMemory { region, list: Mutex::new(FreeList { free, used: BTreeMap::new() }), rest }
     }
 
     /// Takes the piece at an address back; false if it is not of the region.
     fn take_back(&self, address: Address) -> bool {
         let offset = address.value().wrapping_sub(self.region.value());
-        self.pieces.lock().release(offset)
+        self.list.lock().release(offset)
     }
 }
 
-impl Pieces {
+impl FreeList {
     /// Takes a piece from the smallest free one that is large enough.
     fn allocate(&mut self, bytes: usize) -> Option<usize> {
         let bytes = bytes.checked_next_multiple_of(ALIGNMENT)?;
@@ -80,7 +80,7 @@ impl Pieces {
 
 impl RawMemory for LentMemory {
     fn allocate(&self, bytes: usize, stream: Address) -> Result<Address> {
-        let offset = self.pieces.lock().allocate(bytes);
+        let offset = self.list.lock().allocate(bytes);
         match offset {
             Some(offset) => Ok(self.region.offset(offset)),
             None => self.rest.allocate(bytes, stream),

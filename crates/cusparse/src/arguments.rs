@@ -234,14 +234,19 @@ pub unsafe fn is_zero(at: *const c_void, parts: usize, are_doubles: bool) -> boo
     })
 }
 
-/// Raises the buffer size that cuSPARSE has written to `size` to at least `least` bytes.
+/// Raises the buffer size that cuSPARSE has written to `size` to at least `least` bytes, and returns it.
 ///
 /// # Safety
 /// `size` is NULL, or points to a size that cuSPARSE has written.
-pub unsafe fn raise(size: *mut c_void, least: usize) {
+pub unsafe fn raise(size: *mut c_void, least: usize) -> usize {
     let size = size.cast::<usize>();
-    if !size.is_null() {
-        // SAFETY: the caller's promise.
-        unsafe { size.write_unaligned(size.read_unaligned().max(least)) };
+    if size.is_null() {
+        return least;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let raised = size.read_unaligned().max(least);
+        size.write_unaligned(raised);
+        raised
     }
 }

@@ -353,9 +353,7 @@ fn work_estimation(call: &SpgemmArguments, address: NonNull<c_void>) -> Result<A
     // SAFETY: `address` is that of this function, and the arguments are those of the call.
     let is_sized = unsafe { call.call(address.as_ptr()) } == SUCCESS;
     // SAFETY: the address of the size is not NULL.
-    unsafe { arguments::raise(call.size.cast(), Direct::spgemm_bytes(&operands.problem)) };
-    // SAFETY: the address of the size is not NULL.
-    let first_size = unsafe { *call.size };
+    let first_size = unsafe { arguments::raise(call.size.cast(), Direct::spgemm_bytes(&operands.problem)) };
     let progress = Progress { first_size, is_sized, ..Progress::default() };
     testing::panic_at("first");
     products().insert(call.descriptor.addr(), (call.handle.addr(), Arc::new(Mutex::new(progress))));
@@ -374,8 +372,8 @@ fn analysis(call: &SpgemmArguments) -> Result<Answer, Decision> {
         let Progress { first_size, is_sized, .. } = *progress;
         *progress = Progress { first_size, is_sized, ..Progress::default() };
         // SAFETY: the program gives an address for the size, or NULL.
-        let given = unsafe { call.size.as_ref() };
-        progress.first_buffer = given.map(|&bytes| (bytes, Address::new(call.buffer)));
+        let given = (!call.size.is_null()).then(|| unsafe { call.size.read_unaligned() });
+        progress.first_buffer = given.map(|bytes| (bytes, Address::new(call.buffer)));
         let lent =
             progress.first_buffer.map(|(bytes, address)| Region { address, bytes: bytes.min(first_size) });
         let product = operands.direct()?.spgemm(operands.stream, &operands.problem, lent, false);

@@ -243,7 +243,7 @@ static void taken(Object handle) {
     }
 }
 
-/* The first buffer is the memory of a product until it is copied, and no later. */
+/* The first plan of a product is in the first buffer, that of repeated steps is not. */
 static void first_buffer(Object handle) {
     Matrix a = make(37, 23, 4, R64F), b = make(23, 41, 3, R64F);
     Product p = product_of(handle, &a, &b);

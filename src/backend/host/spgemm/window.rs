@@ -32,8 +32,8 @@ const FEW: usize = 16;
 const DENSE: usize = 4;
 
 /// Minimum number of products per column of a row for which all columns are the window whatever the order of the
-/// row's columns may be: flags take half the time of a list of columns then, and most such rows have all columns,
-/// which is seen early.
+/// row's columns may be: flags take less time than a list of columns then, and rows of nearly dense products have
+/// all columns, which is seen early.
 const FULL: usize = 4;
 
 /// Minimum length of a run of consecutive columns that is added by vector code.
