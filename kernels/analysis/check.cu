@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "common/kernels.cuh"
+#include "ptx/launch.cuh"
 #include "ptx/warp.cuh"
 
 using namespace tarsia;
@@ -99,14 +100,18 @@ struct Arrival {
 };
 
 // Called once by each block at its end: the last block to arrive moves the report to `out`, host
-// memory that the device can write, zeroes it, and tells the host.
-__device__ void finish(u64 *report, u64 *out, const Arrival &arrival) {
+// memory that the device can write, zeroes it, and tells the host. Before that it calls `read` in
+// one thread, with the report.
+template <class Read>
+__device__ void finish(u64 *report, u64 *out, const Arrival &arrival, const Read &read) {
     __shared__ bool is_last;
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
         is_last = atomicAdd(&report[ARRIVED], 1ull) == gridDim.x - 1;
         __threadfence();
+        if (is_last)
+            read(report);
     }
     __syncthreads();
     if (is_last && threadIdx.x <= ARRIVED) {
@@ -184,6 +189,14 @@ __device__ void check_indices(Team team, const Tally &tally, const J *indices, i
     tally.write(report);
 }
 
+// Returns whether the finished report is of valid rows whose indices ascend; an index may repeat.
+__device__ bool is_sorted(const u64 *report, int64_t base, int64_t nnz) {
+    const auto at = [&](Word word) { return __ldcg(&report[word]); };
+    return at(BAD_OFFSET) == 0 && at(FIRST_OFFSET) == u64(base) &&
+           at(LAST_OFFSET) == u64(nnz) + u64(base) && at(OUTSIDE) == 0 &&
+           at(DESCENTS) == at(BREAKS);
+}
+
 // Checks coordinates, which are sorted by (first, second).
 template <class J>
 __device__ void check_pairs(Team team, const Tally &tally, const J *first, const J *second,
@@ -217,12 +230,15 @@ __device__ void check_pairs(Team team, const Tally &tally, const J *first, const
 // words. `arrival` is that of the page (src/backend/cuda/memory/readback.rs).
 
 // The first `offset_blocks` blocks check offsets, the others indices. With lengths_only the rows
-// are known to be valid, and no blocks for indices are launched.
+// are known to be valid, and no blocks for indices are launched. `sorted`, unless it is NULL, is a
+// word of the device that becomes 1 if the pattern is valid and indices ascend in each row, for
+// kernels that follow.
 #define KERNEL_compressed(name, O, J)                                                              \
     extern "C" __global__ void name(const int##O##_t *offsets, const int##J##_t *indices,          \
                                     int64_t base, int64_t major, int64_t minor, int64_t nnz,       \
-                                    int32_t lengths_only, uint32_t offset_blocks, u64 *report,     \
-                                    u64 *out, Arrival arrival) {                                   \
+                                    int32_t lengths_only, uint32_t offset_blocks, u64 *sorted,     \
+                                    u64 *report, u64 *out, Arrival arrival) {                      \
+        let_next_begin();                                                                          \
         __shared__ u64 words[WORDS];                                                               \
         const Tally tally(words);                                                                  \
         if (blockIdx.x < offset_blocks) {                                                          \
@@ -232,7 +248,11 @@ __device__ void check_pairs(Team team, const Tally &tally, const J *first, const
             check_indices({offset_blocks, gridDim.x - offset_blocks}, tally, indices, base, minor, \
                           nnz, report);                                                            \
         }                                                                                          \
-        finish(report, out, arrival);                                                              \
+        finish(report, out, arrival, [&](const u64 *found) {                                       \
+            if (sorted != nullptr && is_sorted(found, base, nnz))                                  \
+                *sorted = 1;                                                                       \
+        });                                                                                        \
+        end_after_previous();                                                                      \
     }
 KERNELS(compressed, (), (check_compressed_32_32, 32, 32), (check_compressed_64_32, 64, 32),
         (check_compressed_64_64, 64, 64))
@@ -245,7 +265,7 @@ KERNELS(compressed, (), (check_compressed_32_32, 32, 32), (check_compressed_64_3
         const Tally tally(words);                                                                  \
         check_pairs({0, gridDim.x}, tally, first, second, base, first_extent, second_extent, nnz,  \
                     report);                                                                       \
-        finish(report, out, arrival);                                                              \
+        finish(report, out, arrival, [](const u64 *) {});                                          \
     }
 KERNELS(pairs, (), (check_pairs_32, 32), (check_pairs_64, 64))
 

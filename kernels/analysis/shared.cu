@@ -4,6 +4,7 @@
 
 #include "common/kernels.cuh"
 #include "format/windows.cuh"
+#include "ptx/launch.cuh"
 
 namespace tarsia::convert {
 
@@ -103,6 +104,7 @@ __device__ void count_shared(const O *offsets, const uint8_t *same, int64_t base
 
 } // namespace tarsia::convert
 
+using namespace tarsia;
 using namespace tarsia::convert;
 
 #define GLOBAL extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -111,7 +113,9 @@ using namespace tarsia::convert;
 #define KERNEL_same_rows(name, O, J)                                                               \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
                 int64_t nnz, int64_t limit, int32_t rows_log2, uint8_t *same) {                    \
+        let_next_begin();                                                                          \
         find_same(offsets, indices, base, rows, nnz, limit, rows_log2, same);                      \
+        end_after_previous();                                                                      \
     }
 KERNELS(same_rows, (), (same_rows_32_32, 32, 32), (same_rows_64_32, 64, 32),
         (same_rows_64_64, 64, 64))

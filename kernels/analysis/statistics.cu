@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "common/kernels.cuh"
+#include "ptx/launch.cuh"
 #include "ptx/warp.cuh"
 
 using namespace tarsia;
@@ -248,7 +249,9 @@ __device__ void statistics(const O *offsets, const J *indices, int64_t base, int
     extern "C" __global__ void __launch_bounds__(THREADS)                                          \
         name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,     \
              int64_t nnz, int64_t runs, int64_t samples, int32_t sector_log2, u64 *report) {       \
+        let_next_begin();                                                                          \
         statistics(offsets, indices, base, rows, nnz, runs, samples, sector_log2, report);         \
+        end_after_previous();                                                                      \
     }
 KERNELS(statistics, (), (statistics_32_32, 32, 32), (statistics_64_32, 64, 32),
         (statistics_64_64, 64, 64))

@@ -31,4 +31,23 @@ template <class T> __device__ __forceinline__ T sum_before(T v, T &all) {
     return upto - v;
 }
 
+// Replaces an array of n + 1 numbers by its exclusive sums; the total goes to array[n] and to
+// *sums. One block per array.
+__device__ __forceinline__ void scan_array(int64_t *array, int64_t n, int64_t *sums) {
+    int64_t before = 0;
+    for (int64_t first = 0; first < n; first += blockDim.x) {
+        const int64_t at = first + threadIdx.x;
+        const int64_t v = at < n ? array[at] : 0;
+        int64_t all;
+        const int64_t inside = sum_before(v, all);
+        if (at < n)
+            array[at] = before + inside;
+        before += all;
+    }
+    if (threadIdx.x == 0) {
+        array[n] = before;
+        *sums = before;
+    }
+}
+
 } // namespace tarsia

@@ -170,28 +170,70 @@ __device__ __forceinline__ Slice slice_at(const Rules &rules, const Slices &slic
     return out;
 }
 
+// One step of a bitonic sort of the block's keys, of which each thread has OF_THREAD neighbours:
+// compares keys at this distance, in the order that runs of `size` keys have. Keys of a thread and
+// of a warp meet in registers, others in `keys`.
+__device__ __forceinline__ void compare_keys(uint32_t (&own)[OF_THREAD], uint32_t *keys, int size,
+                                             int distance) {
+    const int first = int(threadIdx.x) * OF_THREAD;
+    if (distance < OF_THREAD) {
+#pragma unroll
+        for (int i = 0; i < OF_THREAD; ++i) {
+            const int other = i ^ distance;
+            if (other < i)
+                continue;
+            const bool ascends = ((first + i) & size) == 0;
+            const uint32_t low = min(own[i], own[other]), high = max(own[i], own[other]);
+            own[i] = ascends ? low : high;
+            own[other] = ascends ? high : low;
+        }
+        return;
+    }
+    uint32_t others[OF_THREAD];
+    if (distance < OF_THREAD * WARP) {
+#pragma unroll
+        for (int i = 0; i < OF_THREAD; ++i)
+            others[i] = __shfl_xor_sync(ALL_LANES, own[i], distance / OF_THREAD);
+    } else {
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < OF_THREAD; ++i)
+            keys[first + i] = own[i];
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < OF_THREAD; ++i)
+            others[i] = keys[(first + i) ^ distance];
+    }
+    const bool takes_least = ((first & distance) == 0) == ((first & size) == 0);
+#pragma unroll
+    for (int i = 0; i < OF_THREAD; ++i)
+        own[i] = takes_least ? min(own[i], others[i]) : max(own[i], others[i]);
+}
+
 // Sorts 1,024 keys in ascending order; called by all threads of a block.
 __device__ void sort_keys(uint32_t *keys) {
     __syncthreads();
+    const int first = int(threadIdx.x) * OF_THREAD;
+    uint32_t own[OF_THREAD];
     bool ascend = true;
-    for (int i = threadIdx.x; i < MOST_ITEMS - 1; i += THREADS)
-        ascend &= keys[i] <= keys[i + 1];
+#pragma unroll
+    for (int i = 0; i < OF_THREAD; ++i) {
+        own[i] = keys[first + i];
+        ascend &= first + i == 0 || keys[first + i - 1] <= own[i];
+    }
     // Keys are sorted already if all rows have the same length.
     if (__syncthreads_and(ascend))
         return;
+#pragma unroll
     for (int size = 2; size <= MOST_ITEMS; size *= 2) {
-        for (int distance = size / 2; distance > 0; distance /= 2) {
-            __syncthreads();
-            for (int i = threadIdx.x; i < MOST_ITEMS / 2; i += THREADS) {
-                const int low = 2 * i - (i & (distance - 1)), high = low + distance;
-                const uint32_t a = keys[low], b = keys[high];
-                if ((a > b) == ((low & size) == 0)) {
-                    keys[low] = b;
-                    keys[high] = a;
-                }
-            }
-        }
+#pragma unroll
+        for (int distance = size / 2; distance > 0; distance /= 2)
+            compare_keys(own, keys, size, distance);
     }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < OF_THREAD; ++i)
+        keys[first + i] = own[i];
     __syncthreads();
 }
 
@@ -305,25 +347,6 @@ __device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, 
         counts.blocks[number] = all_blocks;
         counts.values[number] = all_units;
         counts.several[number] = int64_t(several) << 32 | items;
-    }
-}
-
-// Replaces an array of n + 1 numbers by its exclusive sums; the total goes to array[n] and to
-// *sums. One block per array.
-__device__ void scan_array(int64_t *array, int64_t n, int64_t *sums) {
-    int64_t before = 0;
-    for (int64_t first = 0; first < n; first += blockDim.x) {
-        const int64_t at = first + threadIdx.x;
-        const int64_t v = at < n ? array[at] : 0;
-        int64_t all;
-        const int64_t inside = sum_before(v, all);
-        if (at < n)
-            array[at] = before + inside;
-        before += all;
-    }
-    if (threadIdx.x == 0) {
-        array[n] = before;
-        *sums = before;
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include "common/grid.cuh"
 #include "format/bits.cuh"
+#include "ptx/launch.cuh"
 #include "ptx/warp.cuh"
 
 namespace tarsia::convert {
@@ -103,6 +104,7 @@ __device__ void scatter_values(const Value *values, const uint64_t *slots, int64
 
 } // namespace tarsia::convert
 
+using namespace tarsia;
 using namespace tarsia::convert;
 
 #define GLOBAL extern "C" __global__ void
@@ -111,7 +113,9 @@ using namespace tarsia::convert;
 #define KERNEL_misfits(name, bits)                                                                 \
     GLOBAL name(const uint##bits##_t *values, int64_t count, uint64_t one, uint32_t wanted,        \
                 uint32_t *lost) {                                                                  \
+        let_next_begin();                                                                          \
         find_misfits(values, count, uint##bits##_t(one), wanted, lost);                            \
+        end_after_previous();                                                                      \
     }
 KERNELS(misfits, (), (misfits_16, 16), (misfits_32, 32), (misfits_64, 64))
 

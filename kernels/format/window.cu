@@ -31,34 +31,32 @@ __device__ int64_t window_of(int64_t k, int samples_log2, int64_t windows) {
     return first(k) + int64_t((random >> 32) * others >> 32);
 }
 
-// Counts columns, blocks and tiles of the windows of 64 >> blockIdx.y rows in sample blockIdx.x.
+// Counts columns, blocks and tiles of one window in the 64 rows of sample blockIdx.x. blockIdx.y
+// numbers the windows: one of 64 rows, two of 32, four of 16, eight of 8. Does nothing if `*sorted`
+// is 0, where `sorted` is not NULL: the pattern may not be what this needs.
 template <class O, class J>
 __device__ void statistics(Pattern<O, J> a, int32_t samples_log2, int64_t windows, Shape shape,
-                           unsigned long long *words) {
+                           const unsigned long long *sorted, unsigned long long *words) {
     extern __shared__ __align__(16) uint32_t room[];
+    if (sorted != nullptr && *sorted == 0)
+        return;
     const int64_t row = window_of(blockIdx.x, samples_log2, windows) * MOST_ROWS;
     const int64_t end = min(row + MOST_ROWS, a.rows);
     const int64_t entries = a.start(end) - a.start(row);
-    if (entries <= 0 || entries > MOST_WINDOW_ENTRIES)
+    const int halvings = 31 - __clz(int(blockIdx.y) + 1);
+    shape.height = MOST_ROWS >> halvings;
+    const int64_t at = row + int64_t(int(blockIdx.y) + 1 - (1 << halvings)) * shape.height;
+    if (entries <= 0 || entries > MOST_WINDOW_ENTRIES || at >= end)
         return;
-    shape.height = MOST_ROWS >> blockIdx.y;
-    unsigned long long columns = 0, blocks = 0, tiles = 0, of_16 = 0, of_8 = 0;
-    for (int64_t at = row; at < end; at += shape.height) {
-        const Found found = number<false>(a, at, shape, room, nullptr, nullptr, nullptr);
-        columns += found.columns;
-        blocks += shape.blocks(found.columns);
-        tiles += found.tiles;
-        of_16 += found.of_16;
-        of_8 += found.of_8;
-    }
+    const Found found = number<false>(a, at, shape, room, nullptr, nullptr, nullptr);
     if (threadIdx.x == 0) {
         // Words are stored by height, beginning with 8 rows.
-        unsigned long long *const own = words + (3 - blockIdx.y) * STATISTICS_STEP;
-        atomicAdd(own, columns);
-        atomicAdd(own + 1, blocks);
-        atomicAdd(own + 2, tiles);
-        atomicAdd(own + 3, of_16);
-        atomicAdd(own + 4, of_8);
+        unsigned long long *const own = words + (3 - halvings) * STATISTICS_STEP;
+        atomicAdd(own, static_cast<unsigned long long>(found.columns));
+        atomicAdd(own + 1, static_cast<unsigned long long>(shape.blocks(found.columns)));
+        atomicAdd(own + 2, static_cast<unsigned long long>(found.tiles));
+        atomicAdd(own + 3, static_cast<unsigned long long>(found.of_16));
+        atomicAdd(own + 4, static_cast<unsigned long long>(found.of_8));
         if (blockIdx.y == 0)
             atomicAdd(words + SAMPLED_NNZ, static_cast<unsigned long long>(entries));
     }
@@ -259,9 +257,9 @@ using namespace tarsia::convert;
 #define KERNEL_statistics(name, O, J)                                                              \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
                 int64_t nnz, int32_t samples_log2, int64_t windows, Shape shape,                   \
-                unsigned long long *words) {                                                       \
+                const unsigned long long *sorted, unsigned long long *words) {                     \
         statistics(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, nnz},             \
-                   samples_log2, windows, shape, words);                                           \
+                   samples_log2, windows, shape, sorted, words);                                   \
     }
 KERNELS(statistics, (), (window_statistics_32_32, 32, 32), (window_statistics_64_32, 64, 32),
         (window_statistics_64_64, 64, 64))

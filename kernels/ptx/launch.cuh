@@ -22,6 +22,15 @@ __device__ __forceinline__ void wait_for_previous() {
 #endif
 }
 
+// Overlap of kernels that are independent of each other but need everything before the first. Each
+// lets the next one begin when all its blocks have begun (let_next_begin), and ends after the
+// previous one, so that what follows the last kernel follows all of them. (`Overlap` in
+// src/backend/cuda/launch.rs.)
+__device__ __forceinline__ void end_after_previous() {
+    if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)
+        wait_for_previous();
+}
+
 // First statement of a kernel that computes a product. The host launches such kernels early: the
 // launch overlaps with the end of the kernel before it, whose results are waited for here. The next
 // launch is not let begin earlier than that: its waiting blocks made products slower

@@ -169,15 +169,6 @@ template <class At> __device__ __forceinline__ void set_bit(uint32_t *words, At 
     set_one_bit(words + (at >> 5), 1u << (at & 31));
 }
 
-// Overlap of the kernels of one phase, which take rows of different bins: they are independent of
-// each other but need everything before the phase. Each lets the next kernel begin when all its
-// blocks have begun (let_next_begin), and ends after the previous one, so that what follows the
-// last kernel follows all of them. (`Overlap` in src/backend/cuda/launch.rs.)
-__device__ __forceinline__ void end_after_previous() {
-    if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)
-        wait_for_previous();
-}
-
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // Number of blocks that take one row of the product together: those of a cluster if the launch has
 // clusters (compute capability 9.0), otherwise one. Call it once and keep the result: if the

@@ -6,6 +6,7 @@
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/block/block_scan.cuh>
 
+#include "common/block.cuh"
 #include "common/kernels.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/warp.cuh"
@@ -38,8 +39,10 @@ struct Limits {
 // counters. PAIRS is the last section of the list WARPS.
 constexpr int RUNS = 0, WARPS = 1, PARTS = 2, SLOTS = 3, COUNTERS = 4, PAIRS = 5, LISTS = 6;
 
-// Destinations of the lists, and the number of elements that each window has: counts[list · windows
-// + window].
+// Destinations of the lists, and the number of elements that each window has: counts[list ·
+// (windows
+// + 1) + window]. After the scan these are exclusive sums, and the length of each list is behind
+// its last window.
 struct Lists {
     int64_t *counts;
     Run *runs, *warps;
@@ -49,7 +52,7 @@ struct Lists {
 using Scan = cub::BlockScan<int, WINDOW>;
 
 // Without `fill`, counts a window's `own` elements of a list; with `fill`, returns the position of
-// the first of this thread's, from the exclusive sums over all counts. Called by all threads.
+// the first of this thread's, from the exclusive sums. Called by all threads.
 template <bool fill>
 __device__ __forceinline__ int64_t position_of(const Lists &lists, Scan::TempStorage &storage,
                                                int list, int own) {
@@ -57,9 +60,9 @@ __device__ __forceinline__ int64_t position_of(const Lists &lists, Scan::TempSto
     __syncthreads();
     Scan(storage).ExclusiveSum(own, rank, count);
     const int64_t windows = gridDim.x;
-    int64_t *const of_window = lists.counts + list * windows + blockIdx.x;
+    int64_t *const of_window = lists.counts + list * (windows + 1) + blockIdx.x;
     if constexpr (fill)
-        return *of_window - lists.counts[list * windows] + rank;
+        return *of_window + rank;
     if (threadIdx.x == 0)
         *of_window = count;
     return 0;
@@ -150,8 +153,7 @@ __device__ __forceinline__ void make_tasks(const Offsets &offsets, int64_t base,
         position_of<fill>(lists, scan, COUNTERS, count > 1 ? counters_of(count) : 0);
     if constexpr (fill) {
         if (is_warps) {
-            const int64_t others =
-                lists.counts[(WARPS + 1) * windows] - lists.counts[WARPS * windows];
+            const int64_t others = lists.counts[WARPS * (windows + 1) + windows];
             lists.warps[is_pairs ? others + of_pairs : of_warp] = {begin, int32_t(row), 1,
                                                                    uint16_t(length)};
         }
@@ -173,7 +175,9 @@ __device__ __forceinline__ void make_tasks(const Offsets &offsets, int64_t base,
 extern "C" __global__ void __launch_bounds__(WINDOW)
     spmm_tasks_count(const void *offsets, int64_t wide, int64_t base, int64_t rows, Limits limits,
                      int64_t *counts) {
+    let_next_begin();
     make_tasks<false>({offsets, wide}, base, rows, limits, {counts, nullptr, nullptr, nullptr});
+    end_after_previous();
 }
 
 extern "C" __global__ void __launch_bounds__(WINDOW)
@@ -313,32 +317,34 @@ extern "C" __global__ void __launch_bounds__(LISTED)
     state[SLOTS] = state[COUNTERS] = 0;
 }
 
-// Computes the lengths of the lists from the exclusive sums of the windows' counts.
-extern "C" __global__ void spmm_tasks_lengths(const int64_t *sums, int64_t windows,
-                                              int64_t *lengths) {
-    const int list = threadIdx.x;
-    if (list < LISTS)
-        lengths[list] = sums[(list + 1) * windows] - sums[list * windows];
+// Turns the windows' counts into exclusive sums, and writes the length of each list to
+// lengths[list]. Grid: one block of 1,024 threads per list.
+extern "C" __global__ void __launch_bounds__(1024)
+    spmm_tasks_scan(int64_t *counts, int64_t windows, int64_t *lengths) {
+    scan_array(counts + int64_t(blockIdx.x) * (windows + 1), windows, lengths + blockIdx.x);
 }
 
 // Adds to counts[b], for every `step`-th row, the number of entries that are at a distance d from
 // the diagonal (scaled to the matrix's shape) with b = floor(4 log2(1 + d)). The logarithm is taken
 // as linear between powers of two: b is the exponent and 2 bits of the mantissa of 1 + d as a
-// float.
+// float. The pattern may be invalid: what is outside of the matrix is left out.
 template <class J>
 __device__ __forceinline__ void reach(const void *offsets, int64_t wide, const J *indices,
-                                      int64_t base, int64_t rows, int64_t cols, int64_t step,
-                                      unsigned long long *counts) {
+                                      int64_t base, int64_t rows, int64_t cols, int64_t nnz,
+                                      int64_t step, unsigned long long *counts) {
     __shared__ unsigned bins[WINDOW];
     bins[threadIdx.x] = 0;
     __syncthreads();
     const int64_t row = (int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32) * step;
     if (row < rows) {
         const auto at = [&](int64_t i) { return Offsets{offsets, wide}.at(i) - base; };
-        const int64_t begin = at(row), end = at(row + 1);
+        const int64_t begin = max(at(row), int64_t(0)), end = min(at(row + 1), nnz);
         const int64_t diagonal = int64_t(double(row) / double(rows) * double(cols));
         for (int64_t i = begin + threadIdx.x % 32; i < end; i += 32) {
-            const float distance = float(1 + abs(int64_t(indices[i]) - base - diagonal));
+            const int64_t column = int64_t(indices[i]) - base;
+            if (column < 0 || column >= cols)
+                continue;
+            const float distance = float(1 + abs(column - diagonal));
             atomicAdd(&bins[(__float_as_uint(distance) >> 21) - (127 << 2)], 1u);
         }
     }
@@ -350,7 +356,9 @@ __device__ __forceinline__ void reach(const void *offsets, int64_t wide, const J
 #define KERNEL_reach(name, J)                                                                      \
     extern "C" __global__ void __launch_bounds__(WINDOW)                                           \
         name(const void *offsets, int64_t wide, const int##J##_t *indices, int64_t base,           \
-             int64_t rows, int64_t cols, int64_t step, unsigned long long *counts) {               \
-        reach<int##J##_t>(offsets, wide, indices, base, rows, cols, step, counts);                 \
+             int64_t rows, int64_t cols, int64_t nnz, int64_t step, unsigned long long *counts) {  \
+        let_next_begin();                                                                          \
+        reach<int##J##_t>(offsets, wide, indices, base, rows, cols, nnz, step, counts);            \
+        end_after_previous();                                                                      \
     }
 KERNELS(reach, (), (spmm_reach_32, 32), (spmm_reach_64, 64))

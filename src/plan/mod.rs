@@ -211,6 +211,7 @@ impl Plan {
     pub fn analyze(&self, handle: &Handle) -> Result<()> {
         self.check_handle(handle)?;
         self.backend.require_blocking(handle.stream(), "tarsiaPlan_analyze")?;
+        let _call = self.backend.begin_call()?;
         let inner = self.write_early(
             "it is analyzed already; tarsiaPlan_updateValues brings new values, a new plan a new pattern",
         )?;

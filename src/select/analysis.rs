@@ -3,8 +3,9 @@
 //! seconds = analysis + executes · execute
 //! analysis = start + entry · (stored entries) + row · (rows of op(A)), and a copy if rows are not in place
 //!
-//! The H100's numbers are fitted to the column analysis_ms of benches/results/h100-spmv.tsv, h100-spmm.tsv,
-//! h100-spgemm.tsv, h100-spmm-swift.tsv and h100-spmm-orders.tsv by least absolute relative errors, which are
+//! The H100's numbers are fitted to the column analysis_ms of benches/results/h100-analysis.tsv, and for `smat`,
+//! `dense`, `swift`, SpGEMM and orders to that of h100-spmm.tsv, h100-spmm-swift.tsv, h100-spgemm.tsv and
+//! h100-spmm-orders.tsv, by least absolute relative errors, which are
 //! 10 to 60 % in the mean (more for `dense`, which also depends on the number of columns); the host's numbers
 //! to zen4-2-threads-spmv.tsv, -spmm.tsv and -spgemm.tsv. Estimates that were not measured are marked as
 //! such.
@@ -63,25 +64,25 @@ pub struct Costs {
 /// passes over 4 bytes an entry and one over 2, in newly allocated memory, with a launch and a wait.
 pub const H100: Costs = Costs {
     algorithms: &[
-        (Algorithm::Csr, cost(72.0, 2.0, 32.0)),
-        (Algorithm::Sell, cost(195.0, 15.0, 111.0)),
-        (Algorithm::Stream, cost(241.0, 8.7, 29.0)),
-        (Algorithm::Dasp, cost(362.0, 19.0, 49.0)),
-        (Algorithm::MaskBlock, cost(323.0, 25.0, 251.0)),
-        (Algorithm::Row, cost(199.0, 0.0, 99.0)),
-        (Algorithm::Window, cost(236.0, 64.0, 577.0)),
+        (Algorithm::Csr, cost(30.0, 2.0, 80.0)),
+        (Algorithm::Sell, cost(120.0, 30.0, 0.0)),
+        (Algorithm::Stream, cost(120.0, 0.0, 200.0)),
+        (Algorithm::Dasp, cost(250.0, 0.0, 500.0)),
+        (Algorithm::MaskBlock, cost(210.0, 80.0, 20.0)),
+        (Algorithm::Row, cost(50.0, 5.0, 80.0)),
+        (Algorithm::Window, cost(140.0, 120.0, 2000.0)),
         (Algorithm::Smat, cost(1678.0, 131.0, 4650.0)),
         (Algorithm::Dense, cost(118.0, 90.0, 7048.0)),
-        (Algorithm::SpmmSell, cost(185.0, 21.0, 120.0)),
+        (Algorithm::SpmmSell, cost(120.0, 8.0, 200.0)),
         (Algorithm::Swift, cost(578.0, 206.0, 1875.0)),
-        (Algorithm::SpmmCsr, cost(93.0, 0.0, 305.0)),
+        (Algorithm::SpmmCsr, cost(25.0, 0.0, 40.0)),
         (Algorithm::Hash, cost(101.0, 25.0, 0.0)),
         (Algorithm::Tile, cost(294.0, 42.0, 434.0)),
     ],
     copy: cost(200.0, 80.0, 50.0),
     columns: cost(30.0, 7.0, 5.0),
     orders: [cost(331.0, 0.0, 67_300.0), cost(1522.0, 2355.0, 59_600.0)],
-    statistics: [61e-6, 150e-6, 100e-6],
+    statistics: [30e-6, 70e-6, 100e-6],
 };
 
 /// Costs on two threads of a server processor. Measured are `sell` as SpMV's default, `row` as SpMM's and
@@ -143,6 +144,13 @@ pub struct Amortized {
 /// Factor by which predictions may be off: the root mean square of the errors' logarithms is 0.13 to 0.40
 /// (docs/algorithms/choice.md, "Choices that were learned").
 const OFF: f64 = 2.0;
+/// Share of its least time that an execution of SpMV and of SpMM may gain by another algorithm than the simplest:
+/// what was measured in the mean of 28 real matrices for `sell` over `csr`, and more than what the best algorithm
+/// has over `row`.
+const GAINS: [f64; 2] = [0.45, 0.3];
+/// Least seconds of an execution: those of an empty kernel and of a chain of dependent loads (docs/algorithms/row.md,
+/// "What bounds small products").
+const LEAST_EXECUTE: f64 = 5e-6;
 /// Number of executions of one measurement, including the first one, which is not timed.
 const TIMED_EXECUTES: f64 = 6.0;
 
@@ -194,31 +202,32 @@ impl Amortized {
         }
     }
 
-    /// Returns whether counting the pattern statistics may pay, given `execute`, the least predicted seconds
-    /// of a product by the simplest algorithm: all executions together, even if each takes 2 · [`OFF`] times
-    /// as long as predicted, must exceed the counting and the cheapest conversion.
-    fn may_inspect(&self, execute: f64, counting: f64, simplest: Algorithm, others: &[Algorithm]) -> bool {
+    /// Returns whether counting the pattern statistics may pay: what all executions together may gain, `gain` seconds
+    /// each, must exceed the counting and what the cheapest other conversion costs more.
+    fn may_inspect(&self, gain: f64, counting: f64, simplest: Algorithm, others: &[Algorithm]) -> bool {
         let seconds = |algorithm| self.costs.of(algorithm).seconds(&self.size, self.memory);
         let cheapest = others.iter().map(|&other| seconds(other)).fold(f64::INFINITY, f64::min);
         let more = (cheapest - seconds(simplest)).max(0.0);
-        !self.is_known() || self.executes as f64 * execute * 2.0 * OFF > counting + more
+        !self.is_known() || self.executes as f64 * gain > counting + more
     }
 
     /// Returns whether counting the pattern statistics of SpMV may pay.
     pub fn may_inspect_spmv(&self, execute: f64) -> bool {
         use Algorithm::{Csr, Dasp, MaskBlock, Sell, Stream};
-        self.may_inspect(execute, self.costs.statistics[0], Csr, &[Sell, Stream, Dasp, MaskBlock])
+        let gain = GAINS[0] * execute.max(LEAST_EXECUTE);
+        self.may_inspect(gain, self.costs.statistics[0], Csr, &[Sell, Stream, Dasp, MaskBlock])
     }
 
     /// Returns whether counting the pattern statistics of SpMM may pay.
     pub fn may_inspect_spmm(&self, execute: f64) -> bool {
         use Algorithm::{Dense, Row, SpmmSell, Window};
-        self.may_inspect(execute, self.costs.statistics[1], Row, &[SpmmSell, Window, Dense])
+        let gain = GAINS[1] * execute.max(LEAST_EXECUTE);
+        self.may_inspect(gain, self.costs.statistics[1], Row, &[SpmmSell, Window, Dense])
     }
 
     /// Returns whether counting the pattern statistics of SpGEMM may pay, given the seconds of `hash`.
     pub fn may_inspect_spgemm(&self, execute: f64) -> bool {
-        self.may_inspect(execute, self.costs.statistics[2], Algorithm::Hash, &[Algorithm::Tile])
+        self.may_inspect(2.0 * OFF * execute, self.costs.statistics[2], Algorithm::Hash, &[Algorithm::Tile])
     }
 
     /// Returns whether 16-bit columns that save `gain` seconds of each execution pay for themselves.
@@ -228,7 +237,7 @@ impl Amortized {
 
     /// Returns whether clustering rows, which takes at least `seconds`, may pay.
     pub fn may_cluster(&self, execute: f64, seconds: f64) -> bool {
-        !self.is_known() || self.executes as f64 * execute * OFF > seconds
+        !self.is_known() || self.executes as f64 * execute * GAINS[1] > seconds
     }
 
     /// Returns whether `tile` costs less in total than `hash`, which takes `execute` seconds, `gain` times as

@@ -2,7 +2,7 @@
 //! its rows are. One kernel writes its report to pinned host memory, so the host waits once.
 
 use super::device::{Device, DeviceCall};
-use super::launch::launch;
+use super::launch::{launch, launch_overlapping, Overlap};
 use super::memory::{self, Readback};
 use super::operand::{RowStats, Rows, Widths};
 use crate::backend::cuda::module::kinds::kernel_kinds;
@@ -88,12 +88,27 @@ pub(super) fn enqueue(
     words: &Readback,
     at: usize,
 ) -> Result<()> {
+    let alone = &Overlap::new(false);
     match &a.arrays {
-        SparseArrays::Csr(m) | SparseArrays::Csc(m) => check_rows(cx, &Rows::of(m), false, words, at),
-        SparseArrays::Bsr(m) => check_rows(cx, &Rows::of(&m.pattern()), false, words, at),
+        SparseArrays::Csr(m) | SparseArrays::Csc(m) => enqueue_rows(cx, &Rows::of(m), words, at, None, alone),
+        SparseArrays::Bsr(m) => enqueue_rows(cx, &Rows::of(&m.pattern()), words, at, None, alone),
         SparseArrays::Coo(m) => check_pairs(cx, m, op, words, at),
         SparseArrays::Tile(_) => Err(no_arrays("A")),
     }
+}
+
+/// Enqueues the check of rows, like [`enqueue`]. Word `sorted` of the device's page becomes 1 if they are valid
+/// and sorted by column, for kernels that are enqueued behind the check before its report is known.
+pub(super) fn enqueue_rows(
+    cx: &DeviceCall<'_>,
+    rows: &Rows,
+    words: &Readback,
+    at: usize,
+    sorted: Option<usize>,
+    overlap: &Overlap,
+) -> Result<()> {
+    let sorted = sorted.map_or(Address::NULL, |word| words.at(word));
+    check_rows(cx, rows, false, sorted, (words, at), overlap)
 }
 
 /// Turns the report of [`enqueue`], for which the caller has waited, into properties or an error.
@@ -119,7 +134,7 @@ pub(super) fn row_stats(cx: &DeviceCall<'_>, rows: &Rows) -> Result<RowStats> {
         return Ok(RowStats::default());
     }
     let mut words = Readback::take(cx)?;
-    check_rows(cx, rows, true, &words, 0)?;
+    check_rows(cx, rows, true, Address::NULL, (&words, 0), &Overlap::new(false))?;
     Ok(stats(words.wait(cx)?, rows.rows, rows.nnz))
 }
 
@@ -133,8 +148,9 @@ fn check_rows(
     cx: &DeviceCall<'_>,
     rows: &Rows,
     lengths_only: bool,
-    words: &Readback,
-    at: usize,
+    sorted: Address,
+    (words, at): (&Readback, usize),
+    overlap: &Overlap,
 ) -> Result<()> {
     if rows.rows == 0 {
         return Ok(());
@@ -145,9 +161,9 @@ fn check_rows(
     // SAFETY: the arrays have rows + 1 and nnz elements of these types; the kernel checks every number that
     // it reads before it uses it as an index. The page has room for the report on the device and on the host.
     unsafe {
-        launch!(kernel, offset_blocks + index_blocks, 256, 0, cx.stream;
+        launch_overlapping!(overlap, kernel, offset_blocks + index_blocks, 256, 0, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, rows.cols, rows.nnz, i32::from(lengths_only),
-            offset_blocks, words.restored(at), words.host(at), words.arrival())
+            offset_blocks, sorted, words.restored(at), words.host(at), words.arrival())
     }
 }
 

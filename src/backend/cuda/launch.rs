@@ -371,14 +371,14 @@ pub(super) use launch_product;
 /// Sequence of kernels on a stream that are independent of each other but depend on all work before the
 /// first. Each begins when the last block of the preceding kernel has begun, and ends after it, so that work
 /// behind the last kernel waits for all of them. The kernels do both by instructions of their own
-/// (kernels/spgemm/common.cuh).
+/// (`let_next_begin` and `end_after_previous` in kernels/ptx/launch.cuh).
 pub struct Overlap {
     is_possible: bool,
     has_begun: Cell<bool>,
 }
 
 impl Overlap {
-    /// Begins an empty sequence. Without `is_possible` ([`Kernel::can_begin_early`]) the kernels run one after
+    /// Begins an empty sequence. Without `is_possible`, or [`Kernel::can_begin_early`], the kernels run one after
     /// another.
     pub fn new(is_possible: bool) -> Self {
         Overlap { is_possible, has_begun: Cell::new(false) }
@@ -398,7 +398,7 @@ macro_rules! launch_overlapping {
         use $crate::backend::cuda::launch::{launch_with, LaunchAttribute};
         let (grid, cluster): (u32, u32) = ($grid, $cluster);
         // Devices before 9.0 have no clusters, not even of one block.
-        let wanted = usize::from(cluster == 1)..1 + usize::from($overlap.next(grid));
+        let wanted = usize::from(cluster == 1)..1 + usize::from($overlap.next(grid) && $kernel.can_begin_early());
         launch_with!([LaunchAttribute::cluster(cluster), LaunchAttribute::EARLY][wanted], $kernel, (grid, 1),
             $block, $shared, $stream; $($argument),*)
     }};

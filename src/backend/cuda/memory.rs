@@ -19,6 +19,7 @@ mod tests;
 pub use numbers::Numbers;
 pub use readback::Readback;
 
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use self::cache::Cache;
-use super::device::{Device, Relaxed};
+use super::device::{self, Device, Relaxed};
 use super::driver::{self, check, device_ptr, raw, Copy2d, MemPoolProps, Raw};
 use super::launch::{self, Kernel};
 use crate::error::{Error, Result, Status};
@@ -305,6 +306,7 @@ impl RawMemory for CudaMemory {
                     && matches!(is_capturing(stream), Ok(false))
                     && synchronize(stream).is_ok() =>
             {
+                keep_released(stream);
                 pool.allocate_and_wait(bytes)
             }
             done => done,
@@ -329,12 +331,55 @@ impl RawMemory for CudaMemory {
         pool.release_behind((address, bytes), pending);
     }
 
-    fn release_after(&self, address: Address, stream: Address) -> bool {
+    fn release_after(&self, address: Address, bytes: usize, stream: Address) -> bool {
+        if Cache::may_keep(bytes) && device::is_in_call() {
+            let device = Arc::clone(&self.0);
+            RELEASED.with_borrow_mut(|all| all.push(Released { device, stream, piece: (address, bytes) }));
+            return true;
+        }
         let (Ok(_entered), Ok(pool)) = (self.0.enter(), self.0.pool()) else {
             return false;
         };
         let _relaxed = Relaxed::enter();
         pool.release_after(address, stream)
+    }
+}
+
+/// Small piece of memory that a call has released behind work of a stream.
+struct Released {
+    device: Arc<Device>,
+    stream: Address,
+    piece: Piece,
+}
+
+thread_local! {
+    /// Pieces that the present call of this thread has released behind work. They go to the cache when the call
+    /// waits for that work, as most analyses do at their end: released to the driver they would have to be
+    /// allocated again.
+    static RELEASED: RefCell<Vec<Released>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps what the call has released behind work of the stream, for which it has waited.
+fn keep_released(stream: Address) {
+    let (done, others): (Vec<_>, Vec<_>) =
+        RELEASED.take().into_iter().partition(|released| released.stream == stream);
+    RELEASED.set(others);
+    for Released { device, piece, .. } in done {
+        // If the context is gone, so is its memory.
+        let (Ok(_entered), Ok(pool)) = (device.enter(), device.pool()) else { continue };
+        let _relaxed = Relaxed::enter();
+        pool.release(piece);
+    }
+}
+
+/// Releases, at the end of a call, what it has released behind work for which it has not waited.
+pub(super) fn release_rest() {
+    for Released { device, stream, piece } in RELEASED.take() {
+        let (Ok(_entered), Ok(pool)) = (device.enter(), device.pool()) else { continue };
+        let _relaxed = Relaxed::enter();
+        if !pool.release_after(piece.0, stream) && synchronize(stream).is_ok() {
+            pool.release(piece);
+        }
     }
 }
 
@@ -444,6 +489,7 @@ pub(super) use filled_members;
 pub fn filled<F: Fill>(cx: &Context, mut memory: F) -> Result<F> {
     synchronize(cx.stream)?;
     memory.mark_filled();
+    keep_released(cx.stream);
     Ok(memory)
 }
 

@@ -16,6 +16,7 @@ mod once;
 mod packing;
 mod parts;
 mod reach;
+mod row_counts;
 mod schedule;
 mod sell;
 mod smat;
@@ -24,16 +25,22 @@ mod swift;
 mod testing;
 mod window;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use once_cell::sync::{Lazy, OnceCell};
+use parking_lot::Mutex;
+
 use self::analysis::{Analysis, InspectedRows, SharedResults};
-use self::schedule::Schedule;
+use self::row_counts::RowCounts;
+use self::schedule::{Lengths, Schedule};
 use self::window::{DenseTiles, MaskedTiles, WindowSpmm};
-use super::device::{Device, DeviceCall};
-use super::launch::{blocks_of_grid, launch, launch_early, launch_product, Kernel};
-use super::memory::{filled, filled_members};
+use super::check;
+use super::device::{Device, DeviceCall, Relaxed};
+use super::launch::{blocks_of_grid, launch, launch_early, launch_product, Kernel, Overlap};
+use super::memory::{filled, filled_members, Readback};
 use super::module::kinds::{kernel_kinds, Kind};
-use super::operand::Operand;
+use super::operand::{Operand, RowStats, Rows};
 use super::order::{methods_of_ordered_rows, Order as RowOrder};
 use super::scalars::{scalars, Scalar};
 use super::{result_name, timing, types_name, Cuda};
@@ -200,11 +207,25 @@ struct Kernels {
     rows: RowKernels,
     finish: Kernel,
     pack: Kernel,
-    /// Kernels for lists that were made without analysis.
-    lists: Option<RowKernels>,
+    /// Kernels for lists that were made without analysis; empty until the first such product.
+    lists: OnceCell<RowKernels>,
     /// Kernels for rows of B and C that are aligned, each with its lanes per group and packs per lane; empty
-    /// if the lists are for the other kernels.
-    groups: Vec<((usize, usize), Kernel)>,
+    /// until the first plan whose lists are for them.
+    groups: OnceCell<Vec<((usize, usize), Kernel)>>,
+}
+
+/// Groups of lanes that take the rows of this product; `None` if the lists are for the other kernels.
+fn groups_of(
+    device: &Device,
+    problem: &SpmmProblem,
+    rows: &Rows,
+    order: &select::RowOrder,
+) -> Option<row::Groups> {
+    let sizes = (rows.rows, rows.nnz);
+    let is_for_groups = !order.policy.is_named() && row::is_for_groups(problem, rows.index_type, sizes);
+    let multiprocessors = i64::from(device.properties().multiprocessors);
+    let groups = || row::groups_of(problem.types.x.size(), problem.columns(), sizes, multiprocessors);
+    is_for_groups.then(groups)
 }
 
 struct RowSpmm {
@@ -263,26 +284,57 @@ fn lines(bytes: usize) -> usize {
     bytes.saturating_add(LINE - 1) & !(LINE - 1)
 }
 
+/// Rows that have been counted for `row`: op(A), the order of its rows, the statistics of their lengths, and the
+/// counts.
+type CountedRows = (Operand, RowOrder, RowStats, RowCounts);
+
+/// Counts the rows of op(A), and validates them unless that was done already. Blocks, unless they have been counted.
+fn count_rows(analysis: &Analysis<'_>, source: Source, order: &select::RowOrder) -> Result<CountedRows> {
+    let &Analysis { cx, problem, .. } = analysis;
+    if let Some(counts) = analysis.take_row_counts(source, order) {
+        let InspectedRows { operand, stats, .. } = analysis.rows_from(source)?;
+        return Ok((operand, RowOrder::none(), stats, counts));
+    }
+    let mut words = Readback::take(cx)?;
+    // Lists for groups depend on sizes alone, so that they are counted beside the check.
+    let unchecked = analysis.unchecked_rows(source);
+    let groups = unchecked.as_ref().and_then(|rows| groups_of(cx.device, problem, rows, order));
+    if let (Some(rows), Some(groups)) = (unchecked, groups) {
+        const CHECK: usize = RowCounts::WORDS;
+        const _: () = assert!(CHECK + check::DEVICE_WORDS <= Readback::WORDS);
+        let overlap = &Overlap::new(true);
+        check::enqueue_rows(cx, &rows, &words, CHECK, None, overlap)?;
+        let mut counts = RowCounts::enqueue(cx, &rows, Lengths::OfGroups(groups), (&words, 0), overlap)?;
+        words.fetch(cx, CHECK)?;
+        let words = words.wait(cx)?;
+        counts.read(words, 0);
+        let report = check::pattern_report(cx, &problem.a, problem.op, "A", &words[CHECK..][..check::WORDS])?;
+        let (a, updates) = (&problem.a, problem.value_updates);
+        let (operand, stats) = Operand::inspected(cx, a, problem.op, source, updates, &report)?;
+        return Ok((operand, RowOrder::none(), stats, counts));
+    }
+    let InspectedRows { operand, stats, .. } = analysis.rows_in_order(source, order)?;
+    let (operand, row_order) = RowOrder::apply(cx, operand, problem.types.a, order)?;
+    let rows = operand.rows();
+    let groups = groups_of(cx.device, problem, &rows, order);
+    let lengths = groups.map_or(Lengths::Longest(stats.max), Lengths::OfGroups);
+    let mut counts = RowCounts::enqueue(cx, &rows, lengths, (&words, 0), &Overlap::new(true))?;
+    words.fetch(cx, RowCounts::WORDS)?;
+    counts.read(words.wait(cx)?, 0);
+    Ok((operand, row_order, stats, counts))
+}
+
 impl RowSpmm {
     fn build(analysis: &Analysis<'_>, source: Source, order: &select::RowOrder) -> Result<Self> {
         let &Analysis { cx, problem, .. } = analysis;
-        let InspectedRows { operand, stats, .. } = analysis.rows_in_order(source, order)?;
-        let (operand, order) = RowOrder::apply(cx, operand, problem.types.a, order)?;
+        let (operand, order, stats, counts) = count_rows(analysis, source, order)?;
         let rows = operand.rows();
+        let (schedule, reach) = counts.fill(cx, &rows, stats.max)?;
         let mean = rows.nnz / rows.rows.max(1);
-        let for_groups =
-            !order.policy().is_named() && row::is_for_groups(problem, rows.index_type, (rows.rows, rows.nnz));
-        let groups = for_groups.then(|| {
-            let multiprocessors = i64::from(cx.device.properties().multiprocessors);
-            row::groups_of(problem.types.x.size(), problem.columns(), (rows.rows, rows.nnz), multiprocessors)
-        });
-        let schedule = Schedule::build(cx, &rows, &stats, groups)?;
-        let reach = reach::measure(cx, &rows, &stats)?;
-        let mut kernels = Kernels::load(cx.device, problem.types, rows.index_type)?;
+        let kernels = Kernels::load(cx.device, problem.types, rows.index_type)?;
         if schedule.has_groups() {
-            kernels.groups = groups::load(cx.device, problem.types)?;
+            kernels.groups(cx.device, problem.types)?;
         }
-        let kernels = Arc::new(kernels);
         let (device, problem) = (Arc::clone(cx.device), *problem);
         let copied = usize::MAX;
         filled(cx, RowSpmm { device, problem, operand, order, schedule, kernels, mean, reach, copied })
@@ -368,16 +420,44 @@ impl RowSpmm {
     }
 }
 
+/// Loaded kernels by the address of their device, which lives as long as the process, and by types.
+type Loaded = HashMap<(usize, Types, IndexType), Arc<Kernels>>;
+static LOADED: Lazy<Mutex<Loaded>> = Lazy::new(Mutex::default);
+
 impl Kernels {
-    fn load(device: &Device, types: Types, width: IndexType) -> Result<Self> {
+    /// Returns the kernels for these types, which are loaded once in a process.
+    fn load(device: &Arc<Device>, types: Types, width: IndexType) -> Result<Arc<Self>> {
+        let key = (Arc::as_ptr(device).addr(), types, width);
+        let mut loaded = LOADED.lock();
+        if let Some(kernels) = loaded.get(&key) {
+            return Ok(Arc::clone(kernels));
+        }
+        // The call may come during a capture.
+        let _relaxed = Relaxed::enter();
         let narrow = |columns, lanes| NARROW_B.load(device, (types_name(types), width, columns, lanes));
-        Ok(Kernels {
+        let kernels = Arc::new(Kernels {
             rows: RowKernels::load(device, types, width, PACKS, [SINGLE, TWINS], narrow)?,
             finish: FINISH.load(device, (result_name(types),))?,
             pack: pack_kernel(device, types.x)?,
-            lists: None,
-            groups: vec![],
+            lists: OnceCell::new(),
+            groups: OnceCell::new(),
+        });
+        loaded.insert(key, Arc::clone(&kernels));
+        Ok(kernels)
+    }
+
+    /// Kernels for lists that are made before each product.
+    fn lists(&self, device: &Device, types: Types, width: IndexType) -> Result<&RowKernels> {
+        self.lists.get_or_try_init(|| {
+            let _relaxed = Relaxed::enter();
+            Schedule::load_making(device)?;
+            RowKernels::of_lists(device, types, width)
         })
+    }
+
+    /// Kernels for rows of B and C that are aligned.
+    fn groups(&self, device: &Device, types: Types) -> Result<&[((usize, usize), Kernel)]> {
+        self.groups.get_or_try_init(|| groups::load(device, types)).map(Vec::as_slice)
     }
 }
 
@@ -532,7 +612,7 @@ impl RowSpmm {
             }
             // First the rows in lists that were made without analysis, then the runs, which need no lists.
             let mut kernels = vec![(kernel, grid.0, flags, kernel.can_begin_early())];
-            if let (Some(lists), blocks @ 1..) = (&self.kernels.lists, self.schedule.list_blocks()) {
+            if let (Some(lists), blocks @ 1..) = (self.kernels.lists.get(), self.schedule.list_blocks()) {
                 let of_lists = lists.of(step.kernel);
                 let (blocks, are_early) = ((blocks << step.together) as u32, of_lists.can_begin_early());
                 // The kernel that makes the lists immediately precedes the first step only. Later steps wait
@@ -586,8 +666,8 @@ impl RowSpmm {
     fn kernel(&self, kernel: row::Kernel) -> Kernel {
         match kernel {
             row::Kernel::Groups { lanes, packs } => {
-                let known = self.kernels.groups.iter().find(|known| known.0 == (lanes, packs));
-                known.expect("all were loaded").1
+                let mut known = self.kernels.groups.get().into_iter().flatten();
+                known.find(|known| known.0 == (lanes, packs)).expect("all were loaded").1
             }
             other => self.kernels.rows.of(other),
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use matrices::gallery;
+use matrices::owned::OwnedCsr;
 use tarsia::capi::plan::tarsiaPlanInfo_t;
 
 use crate::decisions::{PlannedProduct as Of, Stored as Square};
@@ -146,6 +147,72 @@ fn the_plan_cache_keeps_numbers_apart() {
                 let from_cache = reason(&plan.info().unwrap()).contains("of the plan cache");
                 assert_eq!((files(), from_cache), (count + 1, again == 1), "{kind:?} {executes} {in_place}");
             }
+        }
+    }
+}
+
+/// Plans for one product multiply like others, whatever the lengths of the rows, and take new values as they do.
+#[test]
+fn plans_for_few_executes_multiply_like_others() {
+    // Some rows are so long that several blocks of threads share them.
+    let uneven = {
+        let lengths = |row: i32| if row % 611 == 17 { 1900 } else { row % 9 };
+        let entries = (0..2000_i32)
+            .flat_map(|row| (0..lengths(row)).map(move |k| (row, (row + k) % 2000, 0.25 + f64::from(k % 7))));
+        OwnedCsr::from_triplets(2000, 2000, entries.collect()).unwrap()
+    };
+    let mut all = crate::decisions::matrices();
+    all.push(("uneven", uneven));
+    all.push(("long rows", gallery::uniform(60, 60, 50, 3).unwrap()));
+    for kind in backends() {
+        for (name, a) in &all {
+            let stored = Square::new(kind, a);
+            let (session, sparse) = (Session::new(kind).unwrap(), stored.sparse());
+            for product in [
+                Of::Spmv(SpmvAlg::Default),
+                Of::Spmv(SpmvAlg::Csr),
+                Of::Spmm(SpmmAlg::Default),
+                Of::Spmm(SpmmAlg::Row),
+            ] {
+                let planned = |executes| {
+                    let plan = product.plan(&session, &sparse).unwrap();
+                    plan.set_expected_executes(executes).unwrap();
+                    plan.analyze(&session).unwrap();
+                    plan
+                };
+                let (few, other) = (planned(1), planned(0));
+                let is_simplest = few.info().unwrap().inPlace == 1;
+                assert!(is_simplest || kind == BackendKind::Reference, "{kind:?} {name} {product:?}");
+                let of = |plan: &Plan<'_>| product.bits(plan, &session, &stored);
+                let expected = of(&other);
+                for _ in 0..3 {
+                    let found = of(&few);
+                    let is_close = |(&found, &expected): (&u64, &u64)| {
+                        let [found, expected] = [found, expected].map(f64::from_bits);
+                        (found - expected).abs() <= 1e-12 * expected.abs().max(1.0)
+                    };
+                    assert_eq!(found.len(), expected.len());
+                    assert!(found.iter().zip(&expected).all(is_close), "{kind:?} {name} {product:?}");
+                }
+                few.update_values(&session, &stored.values).unwrap();
+                assert_eq!(of(&few), of(&few), "{kind:?} {name} {product:?}");
+            }
+        }
+    }
+}
+
+/// A pattern that is wrong is found by the analysis of a plan for one product, too.
+#[test]
+fn plans_for_few_executes_check_the_pattern() {
+    for kind in backends() {
+        let mut a = gallery::banded(300, 4, 7).unwrap();
+        a.indices[5] = 300;
+        let stored = Square::new(kind, &a);
+        let session = Session::new(kind).unwrap();
+        for product in [Of::Spmv(SpmvAlg::Default), Of::Spmm(SpmmAlg::Row), Of::Spmm(SpmmAlg::Default)] {
+            let plan = product.plan(&session, &stored.sparse()).unwrap();
+            plan.set_expected_executes(1).unwrap();
+            refused(plan.analyze(&session), Status::InvalidValue, &["A: colInd[5] = 300"]);
         }
     }
 }

@@ -6,8 +6,9 @@ use std::ffi::c_int;
 use bytemuck::Pod;
 use parking_lot::Mutex;
 
-use crate::backend::cuda::device::Relaxed;
+use crate::backend::cuda::device::{DeviceCall, Relaxed};
 use crate::backend::cuda::driver::{check, raw, Raw};
+use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::error::{Error, Result};
 use crate::memory::Context;
@@ -144,6 +145,25 @@ pub unsafe fn exclusive_scan(cx: &Context, from: Address, to: Address, n: usize)
         unsafe { tarsia_dw_exclusive_scan_i64(temp, bytes, raw(from), raw(to), n as i64, raw(cx.stream)) }
     })?;
     Ok(())
+}
+
+/// Count of numbers up to which one block scans them: CUB takes two launches, and an allocation before them, which
+/// together are 15 µs of the host's (H100).
+const SCANNED_BY_A_BLOCK: usize = 1 << 14;
+
+/// Replaces numbers by their exclusive prefix sums; the last one may be any number. Only launches where they are
+/// few ([`SCANNED_BY_A_BLOCK`]).
+///
+/// # Safety
+/// There are `count` numbers of type i64 on the device of the current context.
+pub unsafe fn scan_in_place(cx: &DeviceCall<'_>, numbers: Address, count: usize) -> Result<()> {
+    if count == 0 || count > SCANNED_BY_A_BLOCK {
+        // SAFETY: the caller's promise.
+        return unsafe { exclusive_scan(cx, numbers, numbers, count) };
+    }
+    let kernel = cx.device.modules().kernel("analysis/scan", "scan_few")?;
+    // SAFETY: the caller's promise.
+    unsafe { launch!(kernel, 1, 1024, 0, cx.stream; numbers, count as i64) }
 }
 
 /// Replaces the numbers of an array by their exclusive prefix sums. Blocks.

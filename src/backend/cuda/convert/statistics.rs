@@ -3,7 +3,7 @@
 
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::DeviceCall;
-use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::launch::{launch_overlapping, Overlap};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
@@ -17,7 +17,13 @@ const WARPS: u64 = THREADS as u64 / 32;
 
 /// Enqueues the counting over rows of op(A), which need not be valid. `words` has room for the words of the
 /// statistics without the last two ([`crate::select::spmv::statistics::SHARED`]).
-pub fn enqueue(cx: &DeviceCall<'_>, rows: &Rows, x_bytes: usize, words: Address) -> Result<()> {
+pub fn enqueue(
+    cx: &DeviceCall<'_>,
+    rows: &Rows,
+    x_bytes: usize,
+    words: Address,
+    overlap: &Overlap,
+) -> Result<()> {
     let (runs, samples) = samples(rows.rows as u64);
     if rows.rows > 0 {
         let kernel = STATISTICS.load(cx.device, (rows.widths(),))?;
@@ -26,7 +32,7 @@ pub fn enqueue(cx: &DeviceCall<'_>, rows: &Rows, x_bytes: usize, words: Address)
         // SAFETY: the arrays have rows + 1 and nnz elements of these types; the kernel compares an offset
         // with nnz before it uses it as an index; `words` has SHARED words.
         unsafe {
-            launch!(kernel, grid, THREADS, 0, cx.stream;
+            launch_overlapping!(overlap, kernel, grid, THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, runs as i64, samples as i64,
                 (32 / x_bytes).ilog2() as i32, words)?;
         }
@@ -49,9 +55,10 @@ mod tests {
 
     fn statistics(cx: &DeviceCall<'_>, rows: &Rows, x_bytes: usize) -> SpmvStatistics {
         let mut words = Readback::take(cx).unwrap();
-        enqueue(cx, rows, x_bytes, words.at(0)).unwrap();
+        let overlap = &Overlap::new(true);
+        enqueue(cx, rows, x_bytes, words.at(0), overlap).unwrap();
         let wanted = rows.rows > 0 && may_share(rows.rows as usize, rows.nnz as usize);
-        let _same = wanted.then(|| enqueue_shared(cx, rows, words.at(SHARED)).unwrap());
+        let _same = wanted.then(|| enqueue_shared(cx, rows, words.at(SHARED), overlap).unwrap());
         words.fetch(cx, WORDS).unwrap();
         let words = words.wait(cx).unwrap()[..WORDS].to_vec();
         SpmvStatistics::new((rows.rows as u64, rows.cols as u64, rows.nnz as u64), x_bytes, words)

@@ -4,7 +4,7 @@
 use super::{bits_of_values, Origins};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::{Device, DeviceCall};
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{launch, launch_overlapping, Kernel, Overlap};
 use crate::backend::cuda::memory::{filled_members, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::error::Result;
@@ -86,6 +86,7 @@ pub fn enqueue(
     count: i64,
     value_type: DataType,
     lost: Address,
+    overlap: &Overlap,
 ) -> Result<()> {
     let wanted = Form::set(value_type);
     if count == 0 || wanted == 0 {
@@ -94,7 +95,7 @@ pub fn enqueue(
     let kernel = MISFITS.load(cx.device, (bits_of_values(value_type)?,))?;
     // SAFETY: there are `count` values of this type, and one number.
     unsafe {
-        launch!(kernel, blocks(cx.device, count), 256, 0, cx.stream;
+        launch_overlapping!(overlap, kernel, blocks(cx.device, count), 256, 0, cx.stream;
             values, count, narrowing::one(value_type), wanted, lost)
     }
 }

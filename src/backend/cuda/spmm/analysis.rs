@@ -4,16 +4,20 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 
-use super::window;
+use super::row_counts::RowCounts;
+use super::schedule::Lengths;
+use super::window::number;
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::check::{self, PatternReport};
 use crate::backend::cuda::convert::{permute_rows, Origins};
 use crate::backend::cuda::device::{Device, DeviceCall};
-use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::cuda::launch::Overlap;
+use crate::backend::cuda::memory::{DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::backend::cuda::reorder::cluster;
 use crate::error::Result;
 use crate::format::window::{Counts, WindowShape};
+use crate::matrix::SparseArrays;
 use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::When;
 use crate::select::spmm::window::CLUSTER;
@@ -27,6 +31,9 @@ pub(crate) struct SharedResults {
     /// Rows of op(A); `None` before they are needed and after an executor has taken them.
     rows: RefCell<Option<InspectedRows>>,
     counts: Cell<Option<(WindowShape, Counts)>>,
+    /// Counts of `row` for rows in place, in their own order; `None` if they have not been counted, or an
+    /// executor has taken them.
+    row_counts: RefCell<Option<RowCounts>>,
     clusters: OnceCell<Option<ClusteredRows>>,
 }
 
@@ -78,6 +85,7 @@ impl SharedResults {
             device: Arc::clone(device),
             rows: RefCell::new(None),
             counts: Cell::new(None),
+            row_counts: RefCell::new(None),
             clusters: OnceCell::new(),
         }
     }
@@ -89,6 +97,7 @@ impl Drop for SharedResults {
         // be released in its order, in their context.
         let _entered = self.device.enter();
         self.rows.take();
+        self.row_counts.take();
         self.clusters.take();
     }
 }
@@ -96,18 +105,53 @@ impl Drop for SharedResults {
 impl Analysis<'_> {
     /// Validates the pattern and takes the rows, unless that was done already. Blocks.
     fn inspect(&self) -> Result<()> {
-        let mut rows = self.shared.rows.borrow_mut();
-        if rows.is_none() {
-            let &Analysis { cx, problem, .. } = self;
-            let (a, op) = (&problem.a, problem.op);
-            let report = check::inspect(cx, a, op, "A")?;
-            let is_ready = select::in_place(a, op) && report.structure.sorted;
-            let source = if is_ready { Source::InPlace } else { Source::Canonical };
-            let updates = problem.value_updates;
-            let (operand, stats) = Operand::inspected(cx, a, op, source, updates, &report)?;
-            *rows = Some(InspectedRows { operand, stats, report });
+        if self.shared.rows.borrow().is_some() {
+            return Ok(());
         }
+        let &Analysis { cx, problem, .. } = self;
+        self.keep(check::inspect(cx, &problem.a, problem.op, "A")?)
+    }
+
+    /// Takes the rows of a pattern with this report: in place if they are sorted there, else from a copy.
+    fn keep(&self, report: PatternReport) -> Result<()> {
+        let &Analysis { cx, problem, .. } = self;
+        let (a, op, updates) = (&problem.a, problem.op, problem.value_updates);
+        let is_ready = select::in_place(a, op) && report.structure.sorted;
+        let source = if is_ready { Source::InPlace } else { Source::Canonical };
+        let (operand, stats) = Operand::inspected(cx, a, op, source, updates, &report)?;
+        *self.shared.rows.borrow_mut() = Some(InspectedRows { operand, stats, report });
         Ok(())
+    }
+
+    /// Validates rows of op(A) in the user's arrays, takes them, and counts them in windows and for `row`, all in
+    /// one wait. Rows that are not sorted are copied, and not counted.
+    fn inspect_and_count(&self, rows: &Rows, shape: WindowShape) -> Result<()> {
+        const SORTED: usize = number::STATISTICS_WORDS;
+        const ROW: usize = SORTED + 1;
+        const CHECK: usize = ROW + RowCounts::WORDS;
+        const _: () = assert!(CHECK + check::DEVICE_WORDS <= Readback::WORDS);
+        let &Analysis { cx, problem, shared } = self;
+        let mut words = Readback::take(cx)?;
+        let overlap = &Overlap::new(true);
+        check::enqueue_rows(cx, rows, &words, CHECK, Some(SORTED), overlap)?;
+        // `row` is the algorithm that is chosen most often, and its counts take less than another wait.
+        let groups = super::groups_of(cx.device, problem, rows, &RowOrder::new(Reorder::None));
+        let enqueue =
+            |groups| RowCounts::enqueue(cx, rows, Lengths::OfGroups(groups), (&words, ROW), overlap);
+        let row_counts = groups.map(enqueue).transpose()?;
+        number::enqueue_statistics(cx, rows, shape, words.at(SORTED), words.at(0))?;
+        words.fetch(cx, CHECK)?;
+        let words = words.wait(cx)?;
+        let report = &words[CHECK..][..check::WORDS];
+        let report = check::pattern_report(cx, &problem.a, problem.op, "A", report)?;
+        if report.structure.sorted {
+            shared.counts.set(Some((shape, number::counts(rows, words))));
+            *shared.row_counts.borrow_mut() = row_counts.map(|mut counts| {
+                counts.read(words, ROW);
+                counts
+            });
+        }
+        self.keep(report)
     }
 
     /// Calls `f` with the rows and, if values will be updated, with their positions in the user's array.
@@ -126,6 +170,43 @@ impl Analysis<'_> {
     pub(super) fn take_rows(&self) -> Result<InspectedRows> {
         self.inspect()?;
         Ok(self.shared.rows.borrow_mut().take().expect("rows were inspected"))
+    }
+
+    /// Rows of op(A) in the user's arrays that have not been inspected; `None` if they have been, or are not
+    /// read from there.
+    pub(super) fn unchecked_rows(&self, source: Source) -> Option<Rows> {
+        match (&self.problem.a.arrays, source) {
+            (SparseArrays::Csr(m) | SparseArrays::Csc(m), Source::InPlace)
+                if self.shared.rows.borrow().is_none() =>
+            {
+                Some(Rows::of(m))
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes the counts of `row`, if they have been counted for the rows from this source in this order.
+    pub(super) fn take_row_counts(&self, source: Source, order: &RowOrder) -> Option<RowCounts> {
+        let is_counted = source == Source::InPlace && !order.policy.is_named();
+        is_counted.then(|| self.shared.row_counts.take()).flatten()
+    }
+
+    /// Takes the rows, in place where they are there, if their pattern has been validated. Rows in place need not
+    /// be sorted.
+    pub(super) fn checked_rows(&self) -> Result<Option<(Operand, RowStats)>> {
+        if self.shared.rows.borrow().is_none() {
+            return Ok(None);
+        }
+        let InspectedRows { operand, stats, .. } = self.rows_from(self.nearest())?;
+        Ok(Some((operand, stats)))
+    }
+
+    /// Source of rows that need not be sorted.
+    fn nearest(&self) -> Source {
+        match select::in_place(&self.problem.a, self.problem.op) {
+            true => Source::InPlace,
+            false => Source::Canonical,
+        }
     }
 
     /// Takes the rows from the source that a choice names; rows in place need not be sorted.
@@ -159,8 +240,7 @@ impl Analysis<'_> {
         if let Some((_, counts)) = self.shared.counts.get().filter(|(of, _)| *of == shape) {
             return Ok(counts);
         }
-        let counts =
-            self.with_rows(|operand, _| window::number::count_windows(self.cx, &operand.rows(), shape))?;
+        let counts = self.with_rows(|operand, _| number::count_windows(self.cx, &operand.rows(), shape))?;
         self.shared.counts.set(Some((shape, counts)));
         Ok(counts)
     }
@@ -231,7 +311,7 @@ impl Analysis<'_> {
         if let Some((_, counts)) = counts.get().filter(|(of, _)| *of == shape) {
             return Ok(counts);
         }
-        let all = window::number::count_windows(self.cx, &operand.rows(), shape)?;
+        let all = number::count_windows(self.cx, &operand.rows(), shape)?;
         counts.set(Some((shape, all)));
         Ok(all)
     }
@@ -255,7 +335,11 @@ impl Analysis<'_> {
 
     /// Returns the pattern statistics for the choice of an algorithm.
     pub(super) fn statistics(&self) -> Result<SpmmStatistics> {
-        let counts = self.counts(crate::select::spmm::shape(self.problem.types.a))?;
+        let shape = crate::select::spmm::shape(self.problem.types.a);
+        if let Some(rows) = self.unchecked_rows(self.nearest()) {
+            self.inspect_and_count(&rows, shape)?;
+        }
+        let counts = self.counts(shape)?;
         let rows = self.shared.rows.borrow();
         let InspectedRows { operand, stats, .. } = rows.as_ref().expect("rows were inspected");
         let (cols, longest) = (operand.rows().cols as usize, stats.max as usize);

@@ -86,7 +86,7 @@ pub(super) fn schedule(
     unsafe {
         launch!(count_items, grid(windows + 1, THREADS, "window")?, THREADS, 0, cx.stream;
             windows, first.address(), Address::NULL, limit, most_cut, counts.address(), Address::NULL)?;
-        device_wide::exclusive_scan(cx, counts.address(), counts.address(), counts.len())?;
+        device_wide::scan_in_place(cx, counts.address(), counts.len())?;
     }
     let part_count = counts.read(each - 1, 1)?[0];
     let cut = counts.read(2 * each - 1, 1)?[0] - part_count;

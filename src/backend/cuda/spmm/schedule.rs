@@ -10,12 +10,11 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::{Device, DeviceCall};
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{launch, launch_overlapping, Kernel, Overlap};
 use crate::backend::cuda::layouts::{kernel_structs, same_layout};
 use crate::backend::cuda::memory::{DeviceBuffer, Fill};
-use crate::backend::cuda::operand::{RowStats, Rows};
+use crate::backend::cuda::operand::Rows;
 use crate::error::{Error, Result};
 use crate::memory::COUNTER_BYTES;
 use crate::select::spmm::row::{warps_at_once, Groups, Limits, Unanalyzed, WARPS};
@@ -98,6 +97,15 @@ fn making(device: &Device) -> Result<Kernel> {
     device.modules().kernel("spmm/tasks", "spmm_tasks_unanalyzed")
 }
 
+/// Numbers on which the limits of the lists are based.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Lengths {
+    /// Groups of lanes for rows of B and C that are aligned.
+    OfGroups(Groups),
+    /// Entries of the longest row, for all other kernels.
+    Longest(i64),
+}
+
 /// Distribution of the rows of a matrix over warps and blocks.
 pub(super) struct Schedule {
     lists: Lists,
@@ -132,73 +140,94 @@ struct MadeAt {
     parts: Address,
 }
 
-impl Schedule {
-    /// Makes the lists for these groups, or for the other kernels. Blocks.
-    pub(super) fn build(
+/// Counts of the lists' elements, which have been enqueued; [`Counting::fill`] makes the lists.
+pub(super) struct Counting {
+    limits: Limits,
+    is_for_groups: bool,
+    /// Elements of each list in the windows before each window, and in all (spmm_tasks_scan).
+    counts: DeviceBuffer<i64>,
+}
+
+impl Counting {
+    /// Number of words of a readback page that the lengths of the lists take.
+    pub(super) const WORDS: usize = LISTS;
+
+    /// Enqueues the counts, and the lengths of the lists to these words of a page; `None` if rows need no
+    /// lists. The pattern may be invalid, but lists without groups depend on the entries of the longest row. The
+    /// second of its kernels waits for all before it, and so ends the overlap.
+    pub(super) fn enqueue(
         cx: &DeviceCall<'_>,
         rows: &Rows,
-        stats: &RowStats,
-        groups: Option<Groups>,
-    ) -> Result<Self> {
-        let plain = Schedule::plain(rows.rows);
+        by: Lengths,
+        words: Address,
+        overlap: &Overlap,
+    ) -> Result<Option<Self>> {
         // Lists number rows by 32 bits; a matrix with more rows has no lists.
-        let Ok(count) = i32::try_from(rows.rows) else {
-            if stats.max > i64::from(i32::MAX) {
-                return Err(Error::unsupported(
-                    "A: more than 2^31 - 1 rows and more than 2^31 - 1 entries in one of them",
-                ));
-            }
-            return Ok(plain);
-        };
+        let Ok(count) = i32::try_from(rows.rows) else { return Ok(None) };
         let multiprocessors = i64::from(cx.device.properties().multiprocessors);
-        let limits = match groups {
-            Some(groups) => Some(Limits::of_groups((rows.rows, rows.nnz), groups, multiprocessors)),
-            None => Limits::new(rows.rows, rows.nnz, stats.max, warps_at_once(multiprocessors)),
+        let limits = match by {
+            Lengths::OfGroups(groups) => {
+                Some(Limits::of_groups((rows.rows, rows.nnz), groups, multiprocessors))
+            }
+            Lengths::Longest(longest) => {
+                Limits::new(rows.rows, rows.nnz, longest, warps_at_once(multiprocessors))
+            }
         };
-        let limits = match limits {
-            Some(limits) if count > 0 => limits,
-            _ => return Ok(plain),
-        };
+        let Some(limits) = limits.filter(|_| count > 0) else { return Ok(None) };
         let windows = (count as usize).div_ceil(WINDOW);
+        let counts = DeviceBuffer::<i64>::new(cx, LISTS * (windows + 1))?;
         let kernel = |name| cx.device.modules().kernel("spmm/tasks", name);
-        let (counting, filling) = (kernel("spmm_tasks_count")?, kernel("spmm_tasks_fill")?);
-        let wide = rows.offset_type.wide();
-        let (grid, block) = (windows as u32, WINDOW as u32);
-        let counts = DeviceBuffer::<i64>::zeroed(cx, LISTS * windows + 1)?;
-        let lengths = DeviceBuffer::<i64>::new(cx, LISTS)?;
-        // SAFETY: `counts` has an element for each list and window of rows.
+        let (counting, scan) = (kernel("spmm_tasks_count")?, kernel("spmm_tasks_scan")?);
+        // SAFETY: `counts` has an element for each list and window of rows, and one more for each list.
         unsafe {
-            launch!(counting, grid, block, 0, cx.stream;
-                rows.offsets, wide, rows.base, rows.rows, limits, counts.address())?;
-            device_wide::scan(cx, &counts)?;
-            launch!(kernel("spmm_tasks_lengths")?, 1, 32, 0, cx.stream;
-                counts.address(), windows as i64, lengths.address())?;
+            launch_overlapping!(overlap, counting, windows as u32, WINDOW as u32, 0, cx.stream;
+                rows.offsets, rows.offset_type.wide(), rows.base, rows.rows, limits, counts.address())?;
+            launch!(scan, LISTS as u32, 1024, 0, cx.stream; counts.address(), windows as i64, words)?;
         }
-        let lengths = lengths.read(0, LISTS)?;
+        Ok(Some(Counting { limits, is_for_groups: matches!(by, Lengths::OfGroups(_)), counts }))
+    }
+
+    /// Makes the lists of rows that are valid, given their lengths.
+    pub(super) fn fill(self, cx: &DeviceCall<'_>, rows: &Rows, lengths: &[u64]) -> Result<Schedule> {
         let [count, quads, part_count, slots, counter_count, pairs] =
-            [0, 1, 2, 3, 4, 5].map(|list| lengths[list]);
+            [0, 1, 2, 3, 4, 5].map(|list| lengths[list] as i64);
         let warp_count = quads + pairs;
         let runs = DeviceBuffer::<Run>::new(cx, count as usize)?;
         let warps = DeviceBuffer::<Run>::new(cx, warp_count as usize)?;
         let parts = DeviceBuffer::<RowPart>::new(cx, part_count as usize)?;
+        let kernel = cx.device.modules().kernel("spmm/tasks", "spmm_tasks_fill")?;
+        let windows = (rows.rows as usize).div_ceil(WINDOW);
         // SAFETY: the lists have room for everything that was counted.
         unsafe {
-            launch!(filling, grid, block, 0, cx.stream;
-                rows.offsets, wide, rows.base, rows.rows, limits, counts.address(), runs.address(),
-                warps.address(), parts.address())?;
+            launch!(kernel, windows as u32, WINDOW as u32, 0, cx.stream;
+                rows.offsets, rows.offset_type.wide(), rows.base, rows.rows, self.limits, self.counts.address(),
+                runs.address(), warps.address(), parts.address())?;
         }
         Ok(Schedule {
             lists: Lists::Kept { runs, warps, parts },
-            is_packed: limits.quota > 0,
+            is_packed: self.limits.quota > 0,
             row_count: rows.rows,
             count,
             rows_a_run: 1,
             warp_count,
-            quads: groups.is_some().then_some(quads),
+            quads: self.is_for_groups.then_some(quads),
             part_count,
             slots,
             counter_count,
         })
+    }
+}
+
+impl Schedule {
+    /// Makes a schedule in which every row is a run. Kernels without lists count the entries of a row by 32 bits
+    /// where more are needed for the number of rows.
+    pub(super) fn without_lists(rows: &Rows, longest: i64) -> Result<Self> {
+        if rows.rows.min(longest) > i64::from(i32::MAX) {
+            return Err(Error::unsupported(
+                "A: more than 2^31 - 1 rows and more than 2^31 - 1 entries in one of them",
+            ));
+        }
+        Ok(Schedule::plain(rows.rows))
     }
 
     /// Makes a schedule without lists in which every row is a run.

@@ -13,6 +13,7 @@ use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{blocks_of_grid, launch_product, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::module::kinds::kernel_kinds;
+use crate::backend::cuda::operand::{Operand, RowStats};
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::spmv::sell::{self as spmv_sell, for_columns, Arrays, Refill};
 use crate::backend::cuda::types_name;
@@ -94,16 +95,20 @@ pub(super) struct SellSpmm {
     refill: Refill,
 }
 
-fn make_arrays(cx: &DeviceCall<'_>, problem: &SpmmProblem) -> Result<Arrays> {
+fn make_arrays(
+    cx: &DeviceCall<'_>,
+    problem: &SpmmProblem,
+    checked: Option<(Operand, RowStats)>,
+) -> Result<Arrays> {
     let SpmmProblem { op, a, types, value_updates, .. } = *problem;
-    for_columns(cx, &SpmvProblem { op, a, types, value_updates })
+    for_columns(cx, &SpmvProblem { op, a, types, value_updates }, checked)
 }
 
 impl SellSpmm {
     /// Builds the executor.
     pub(super) fn build(analysis: &Analysis<'_>) -> Result<Self> {
         let &Analysis { cx, problem, .. } = analysis;
-        let arrays = make_arrays(cx, problem)?;
+        let arrays = make_arrays(cx, problem, analysis.checked_rows()?)?;
         let rows = arrays.rules.item_rows;
         let types = problem.types;
         let kernel = |&elements: &usize| PRODUCT.load(cx.device, (types_name(types), rows, elements));
@@ -262,7 +267,7 @@ impl DenseExecutor<DenseMatrix> for SellSpmm {
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
         let to = (self.arrays.slots, self.arrays.values.address());
         if !self.refill.run(cx, (values, self.arrays.origins.as_ref()), to)? {
-            self.arrays = make_arrays(cx, &problem)?;
+            self.arrays = make_arrays(cx, &problem, None)?;
         }
         self.problem = problem;
         Ok(())

@@ -200,7 +200,16 @@ impl CsrSpmv {
             columns,
             keeps_columns,
         };
-        filled(cx, executor)
+        // Rows that are read in place, by a kernel that needs nothing else, leave no work to wait for.
+        match executor.owns_arrays() {
+            true => filled(cx, executor),
+            false => Ok(executor),
+        }
+    }
+
+    /// Returns whether the plan has arrays of its own.
+    fn owns_arrays(&self) -> bool {
+        !matches!(self.operand, Operand::InPlace(_)) || self._merge_points.is_some() || self.columns.is_some()
     }
 }
 filled_members!(CsrSpmv { operand, order, _merge_points });

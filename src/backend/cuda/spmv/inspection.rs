@@ -9,7 +9,7 @@ use super::sell;
 use crate::backend::cuda::check::{self, PatternReport};
 use crate::backend::cuda::convert::{statistics, values};
 use crate::backend::cuda::device::{Device, DeviceCall};
-use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::launch::{launch, launch_overlapping, Overlap};
 use crate::backend::cuda::memory::{DeviceBuffer, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
@@ -73,8 +73,14 @@ impl InspectedMatrix {
 }
 
 /// Marks the rows that have the columns of the row before, regardless of a layout's limits, and adds the
-/// entries of items of 2 and of 3 rows to two words. The pattern need not be valid.
-pub(crate) fn enqueue_shared(cx: &DeviceCall<'_>, rows: &Rows, entries: Address) -> Result<DeviceBuffer<u8>> {
+/// entries of items of 2 and of 3 rows to two words. The pattern need not be valid. The second of its kernels
+/// waits for all before it, and so ends the overlap.
+pub(crate) fn enqueue_shared(
+    cx: &DeviceCall<'_>,
+    rows: &Rows,
+    entries: Address,
+    overlap: &Overlap,
+) -> Result<DeviceBuffer<u8>> {
     let same = DeviceBuffer::<u8>::new(cx, rows.rows as usize)?;
     let count = rows.rows as u64;
     let multiprocessors = cx.device.properties().multiprocessors;
@@ -85,7 +91,7 @@ pub(crate) fn enqueue_shared(cx: &DeviceCall<'_>, rows: &Rows, entries: Address)
     // SAFETY: there are rows + 1 offsets and nnz columns of these types, and one byte per row; offsets are
     // clamped to nnz before they are used as indices.
     unsafe {
-        launch!(kernel, grid, sell::CONVERT_THREADS, 0, cx.stream;
+        launch_overlapping!(overlap, kernel, grid, sell::CONVERT_THREADS, 0, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, MOST_SHARED as i64, rows_log2 as i32,
             same.address())?;
     }
@@ -107,16 +113,17 @@ fn enqueue(
     problem: &SpmvProblem,
     rows: &Rows,
     words: &Readback,
+    overlap: &Overlap,
 ) -> Result<Option<DeviceBuffer<u8>>> {
     let value_type = problem.types.a;
     if !problem.value_updates {
-        values::enqueue(cx, rows.values, rows.nnz, value_type, words.at(LOST))?;
+        values::enqueue(cx, rows.values, rows.nnz, value_type, words.at(LOST), overlap)?;
     }
     // Complex kernels take single rows only, and converted layouts number rows by 32 bits.
     let numbered = rows.rows.max(rows.cols) <= i64::from(i32::MAX);
     let wanted = numbered && !value_type.is_complex() && may_share(rows.rows as usize, rows.nnz as usize);
     match wanted && rows.rows > 0 {
-        true => enqueue_shared(cx, rows, words.at(SHARED)).map(Some),
+        true => enqueue_shared(cx, rows, words.at(SHARED), overlap).map(Some),
         false => Ok(None),
     }
 }
@@ -134,10 +141,39 @@ impl StorageProperties {
     /// Inspects rows that are valid. Blocks.
     pub(super) fn of_rows(cx: &DeviceCall<'_>, problem: &SpmvProblem, rows: &Rows) -> Result<Self> {
         let mut words = Readback::take(cx)?;
-        let same = enqueue(cx, problem, rows, &words)?;
+        let same = enqueue(cx, problem, rows, &words, &Overlap::new(true))?;
         words.fetch(cx, FETCHED)?;
         Ok(StorageProperties::new(problem, rows.nnz, same, words.wait(cx)?))
     }
+}
+
+/// Inspects a matrix whose rows of op(A) are in place, and validates its pattern; counts the pattern statistics if
+/// they are `wanted`. Blocks.
+fn inspect_rows(
+    cx: &DeviceCall<'_>,
+    problem: &SpmvProblem,
+    wanted: bool,
+) -> Result<(InspectedMatrix, Option<SpmvStatistics>)> {
+    let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else {
+        unreachable!("rows are in place in compressed arrays only")
+    };
+    let rows = Rows::of(m);
+    let x_bytes = problem.types.x.size();
+    let mut words = Readback::take(cx)?;
+    let overlap = &Overlap::new(true);
+    check::enqueue_rows(cx, &rows, &words, CHECK, None, overlap)?;
+    if wanted {
+        statistics::enqueue(cx, &rows, x_bytes, words.at(0), overlap)?;
+    }
+    let same = enqueue(cx, problem, &rows, &words, overlap)?;
+    words.fetch(cx, FETCHED)?;
+    let words = words.wait(cx)?;
+    let report = check::pattern_report(cx, &problem.a, problem.op, "A", &words[CHECK..][..check::WORDS])?;
+    let sizes = (rows.rows as u64, rows.cols as u64, rows.nnz as u64);
+    let statistics = wanted.then(|| SpmvStatistics::new(sizes, x_bytes, words[..WORDS].to_vec()));
+    let adjacent = statistics.as_ref().is_some_and(SpmvStatistics::is_adjacent);
+    let properties = StorageProperties { adjacent, ..StorageProperties::new(problem, rows.nnz, same, words) };
+    Ok((InspectedMatrix { device: Arc::clone(cx.device), report, properties }, statistics))
 }
 
 /// Inspects a matrix whose rows of op(A) are in place, and validates its pattern. Blocks.
@@ -145,23 +181,20 @@ pub(super) fn inspect_in_place(
     cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
 ) -> Result<(InspectedMatrix, SpmvStatistics)> {
-    let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else {
-        unreachable!("rows are in place in compressed arrays only")
-    };
-    let rows = Rows::of(m);
-    let mut words = Readback::take(cx)?;
-    check::enqueue(cx, &problem.a, problem.op, &words, CHECK)?;
-    let x_bytes = problem.types.x.size();
-    statistics::enqueue(cx, &rows, x_bytes, words.at(0))?;
-    let same = enqueue(cx, problem, &rows, &words)?;
-    words.fetch(cx, FETCHED)?;
-    let words = words.wait(cx)?;
-    let report = check::pattern_report(cx, &problem.a, problem.op, "A", &words[CHECK..][..check::WORDS])?;
-    let sizes = (rows.rows as u64, rows.cols as u64, rows.nnz as u64);
-    let statistics = SpmvStatistics::new(sizes, x_bytes, words[..WORDS].to_vec());
-    let adjacent = statistics.is_adjacent();
-    let properties = StorageProperties { adjacent, ..StorageProperties::new(problem, rows.nnz, same, words) };
-    Ok((InspectedMatrix { device: Arc::clone(cx.device), report, properties }, statistics))
+    let (inspected, statistics) = inspect_rows(cx, problem, true)?;
+    Ok((inspected, statistics.expect("they were wanted")))
+}
+
+/// Validates a matrix whose rows of op(A) are in place, and inspects its values and what rows share, without
+/// pattern statistics. Returns `None` if its rows are not in place. Blocks.
+pub(super) fn check_if_in_place(
+    cx: &DeviceCall<'_>,
+    problem: &SpmvProblem,
+) -> Result<Option<InspectedMatrix>> {
+    match nearest(problem) {
+        Source::InPlace => Ok(Some(inspect_rows(cx, problem, false)?.0)),
+        Source::Canonical => Ok(None),
+    }
 }
 
 /// Inspects a matrix if its rows of op(A) are in place; otherwise returns `None`.

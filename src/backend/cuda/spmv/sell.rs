@@ -385,19 +385,27 @@ fn arrays_of_rows(
     Ok((arrays, form, Launch { kernel, slices_of_warp: 1 + u64::from(pairs) }))
 }
 
-/// Makes the layout for products with several columns: values in the user's type, and V = 2. Blocks.
-pub(crate) fn for_columns(cx: &DeviceCall<'_>, problem: &SpmvProblem) -> Result<Arrays> {
+/// Makes the layout for products with several columns: values in the user's type, and V = 2. `checked` are the
+/// rows of op(A), in any order of their columns, if they have been validated. Blocks.
+pub(crate) fn for_columns(
+    cx: &DeviceCall<'_>,
+    problem: &SpmvProblem,
+    checked: Option<(Operand, RowStats)>,
+) -> Result<Arrays> {
     // Pretending that values will be updated skips their inspection.
     let as_they_are = SpmvProblem { value_updates: true, ..*problem };
-    let inspected = inspection::inspect_if_in_place(cx, &as_they_are)?;
-    let both = (problem, &as_they_are);
-    with_properties(cx, both, inspected.as_ref(), |operand, stats, properties| {
+    let make = |operand: &Operand, stats: &RowStats, properties: &StorageProperties| {
         let lanes = select::lanes_at_once(cx.device.properties().multiprocessors as usize);
         let (count, nnz, value_type) = (stats.rows as usize, stats.nnz as usize, problem.types.a);
         let rules = select::rules_for_columns(count, nnz, value_type.size(), lanes, SLOTS, properties.shared);
         let (same, origins) = (properties.same.as_ref(), operand.origins(problem.value_updates));
         Arrays::build(cx, &operand.rows(), rules, same, value_type, origins)
-    })
+    };
+    if let Some((operand, stats)) = checked {
+        return make(&operand, &stats, &StorageProperties::of_rows(cx, &as_they_are, &operand.rows())?);
+    }
+    let inspected = inspection::check_if_in_place(cx, &as_they_are)?;
+    with_properties(cx, (problem, &as_they_are), inspected.as_ref(), make)
 }
 
 /// Makes the layout and returns each of its arrays as bytes, the form of the values, and the rules.

@@ -12,7 +12,7 @@ use crate::types::Element;
 
 fn narrowest(cx: &DeviceCall<'_>, values: Address, count: i64, value_type: DataType) -> Form {
     let mut words = Readback::take(cx).unwrap();
-    enqueue(cx, values, count, value_type, words.at(3)).unwrap();
+    enqueue(cx, values, count, value_type, words.at(3), &Overlap::new(true)).unwrap();
     words.fetch(cx, 4).unwrap();
     super::narrowest(count, value_type, words.wait(cx).unwrap()[3] as u32)
 }

@@ -20,7 +20,9 @@ pub(crate) const CONVERT: &str = "format/window";
 const THREADS: u32 = 256;
 /// Words of the pattern statistics: 16 for each height, then the number of entries that were counted.
 const STATISTICS_STEP: usize = 16;
-const STATISTICS_WORDS: usize = STATISTICS_STEP * HEIGHTS.len() + 1;
+/// Windows of all heights in the rows of a sample: one of the highest, and twice as many of each next height.
+const WINDOWS_OF_SAMPLE: u32 = (1 << HEIGHTS.len()) - 1;
+pub(crate) const STATISTICS_WORDS: usize = STATISTICS_STEP * HEIGHTS.len() + 1;
 
 /// Checks the number of blocks of a launch.
 fn grid(blocks: u64) -> Result<u32> {
@@ -74,13 +76,20 @@ kernel_kinds! { "format/window" {
 /// Counts the pattern statistics by which heights are chosen, in rows that are sorted. Blocks.
 pub(crate) fn count_windows(cx: &DeviceCall<'_>, rows: &Rows, shape: WindowShape) -> Result<Counts> {
     let mut words = Readback::take(cx)?;
-    enqueue_statistics(cx, rows, shape, words.at(0))?;
+    enqueue_statistics(cx, rows, shape, Address::NULL, words.at(0))?;
     words.fetch(cx, STATISTICS_WORDS)?;
     Ok(counts(rows, words.wait(cx)?))
 }
 
-/// Enqueues the counting: one launch, which adds to words that must be zero.
-fn enqueue_statistics(cx: &DeviceCall<'_>, rows: &Rows, shape: WindowShape, words: Address) -> Result<()> {
+/// Enqueues the counting: one launch, which adds to words that must be zero. It counts nothing if the word at
+/// `sorted`, unless that is NULL, is 0.
+pub(crate) fn enqueue_statistics(
+    cx: &DeviceCall<'_>,
+    rows: &Rows,
+    shape: WindowShape,
+    sorted: Address,
+    words: Address,
+) -> Result<()> {
     if rows.nnz == 0 {
         return Ok(());
     }
@@ -90,13 +99,14 @@ fn enqueue_statistics(cx: &DeviceCall<'_>, rows: &Rows, shape: WindowShape, word
     let (shape, shared) = KernelShape::new(shape, HEIGHTS[3], rows.cols);
     // SAFETY: there are rows + 1 offsets and nnz columns of these types, and STATISTICS_WORDS words.
     unsafe {
-        launch!(kernel, (blocks, HEIGHTS.len() as u32), threads_of(rows.nnz, blocks.into()), shared, cx.stream;
+        launch!(kernel, (blocks, WINDOWS_OF_SAMPLE), threads_of(rows.nnz, blocks.into()), shared, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz,
-            samples_log2.map_or(-1, |log2| log2 as i32), windows as i64, shape, words)
+            samples_log2.map_or(-1, |log2| log2 as i32), windows as i64, shape, sorted, words)
     }
 }
 
-fn counts(rows: &Rows, words: &[u64]) -> Counts {
+/// Turns the words that the kernel has counted into counts.
+pub(crate) fn counts(rows: &Rows, words: &[u64]) -> Counts {
     let of = |kind: usize| std::array::from_fn(|at| words[at * STATISTICS_STEP + kind] as usize);
     Counts {
         rows: rows.rows as usize,
@@ -174,10 +184,10 @@ impl Numbering {
             launch!(kernel, blocks, threads_of(rows.nnz, windows), shared, cx.stream;
                 rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, windows, kernel_shape,
                 ranks.address(), list.address(), masks.address(), of_windows.address(), starts.address())?;
-            device_wide::exclusive_scan(cx, starts.address(), starts.address(), starts.len())?;
+            device_wide::scan_in_place(cx, starts.address(), starts.len())?;
             launch!(kernel_of("window_count_items")?, threads(windows + 1)?, THREADS, 0, cx.stream;
                 windows, starts.address(), of_windows.address(), most, most_cut, before.address(), words.at(0))?;
-            device_wide::exclusive_scan(cx, before.address(), before.address(), before.len())?;
+            device_wide::scan_in_place(cx, before.address(), before.len())?;
             launch!(kernel_of("window_totals")?, 1, 1, 0, cx.stream;
                 windows, starts.address(), i32::from(has_masks), before.address(), words.host(1))?;
         }

@@ -6,6 +6,7 @@ use half::f16;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, Uploaded, WIDTHS};
 use crate::backend::cuda::device::DeviceCall;
+use crate::backend::cuda::launch::Overlap;
 use crate::backend::cuda::memory::Readback;
 use crate::format::warp_sell::tests::{grouped, WarpSellTestMatrix, FOURS, SMALL, THREES, TWOS};
 use crate::format::warp_sell::WarpSell;
@@ -21,7 +22,7 @@ fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
 /// Marks the rows with the columns of the row before, and counts the entries of items of 2 and of 3 rows.
 fn marks(cx: &DeviceCall<'_>, rows: &Rows) -> (DeviceBuffer<u8>, [usize; 2]) {
     let mut words = Readback::take(cx).unwrap();
-    let same = inspection::enqueue_shared(cx, rows, words.at(5)).unwrap();
+    let same = inspection::enqueue_shared(cx, rows, words.at(5), &Overlap::new(true)).unwrap();
     words.fetch(cx, 7).unwrap();
     let found = words.wait(cx).unwrap();
     (same, [found[5] as usize, found[6] as usize])
