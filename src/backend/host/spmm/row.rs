@@ -58,9 +58,11 @@ impl<C: Combo> SpmmProduct<C> for Csr<C::A> {
     }
 
     fn panel(&self, b_by_rows: bool, n: usize) -> usize {
+        if b_by_rows || n < FEWEST_PACKED {
+            return 0;
+        }
         let k = self.operand.rows("A").map_or(0, |(rows, _)| rows.cols);
-        let columns = if b_by_rows || n < FEWEST_PACKED { 0 } else { n.min(panel_columns::<C::Acc>()) };
-        k.saturating_mul(columns)
+        k.saturating_mul(n.min(panel_columns::<C::Acc>()))
     }
 
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
