@@ -214,8 +214,10 @@ pub struct Handle {
     open: RwLock<bool>,
     /// Work that uses the workspace and is not known to be done.
     in_flight: InFlight,
-    // Atomic, since every execute reads it.
+    // Atomic, since every execute reads them.
     checks: AtomicBool,
+    /// Copy of [`Modes::deterministic`].
+    deterministic: AtomicBool,
 }
 
 impl Handle {
@@ -254,6 +256,7 @@ impl Handle {
             open: RwLock::new(true),
             in_flight: InFlight::default(),
             checks: AtomicBool::new(false),
+            deterministic: AtomicBool::new(false),
         })
     }
 
@@ -307,7 +310,15 @@ impl Handle {
 
     /// Changes settings.
     pub fn set(&self, change: impl FnOnce(&mut Modes)) {
-        change(&mut self.state.lock().modes);
+        let mut state = self.state.lock();
+        change(&mut state.modes);
+        self.deterministic.store(state.modes.deterministic, Ordering::Relaxed);
+    }
+
+    /// Returns [`Modes::deterministic`].
+    #[inline]
+    pub fn is_deterministic(&self) -> bool {
+        self.deterministic.load(Ordering::Relaxed)
     }
 
     /// Returns whether executes check that the matrices are unchanged since analysis (tarsiaSetChecks).
@@ -403,7 +414,7 @@ impl Handle {
     }
 
     /// Locks the workspace for a product, which uses it until the entry in the list of this thread's calls is dropped.
-    #[inline]
+    #[inline(always)]
     fn take_scratch(&self) -> Result<(MutexGuard<'_, Scratch>, Entry)> {
         let (present, entry) = Entry::behind(self.workspace_object(), Access::Exclusive);
         refuse_if!(present.is_some(), state, "{IN_USE}");

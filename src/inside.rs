@@ -69,7 +69,8 @@ const MOST: usize = 64;
 
 /// The objects that a thread's running calls use. It is an array, because that needs no allocation, and
 /// because a thread-local without a destructor needs no entry in a list of the C library, which ends the
-/// process if it has no memory for one.
+/// process if it has no memory for one. The length lies in front, in a cache line with the items that are there in
+/// most calls.
 #[repr(C)]
 struct Calls {
     len: Cell<usize>,

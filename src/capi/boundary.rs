@@ -123,8 +123,11 @@ fn guard_live(handle: tarsiaHandle_t, f: &mut dyn FnMut(&Handle) -> Result<()>) 
         inside::check_depth()?;
         let _open = inner.enter().ok_or_else(|| no_handle("it is not a live handle"))?;
         match catch_unwind(AssertUnwindSafe(|| f(&inner))) {
-            Ok(Ok(())) if !pool::has_warning() => Ok(()),
-            result => logged(&inner, result),
+            Ok(Ok(())) => match pool::has_warning() {
+                false => Ok(()),
+                true => logged(&inner, Ok(Ok(()))),
+            },
+            failed => logged(&inner, failed),
         }
     })
 }

@@ -197,7 +197,7 @@ impl<T: Clone> Registry<T> {
     }
 
     /// Like [`Self::get`], with an error that names the argument.
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, name: &str, token: usize) -> Result<T> {
         self.get(token).ok_or_else(|| self.not_live(name, token))
     }
@@ -304,13 +304,13 @@ pub(crate) fn note_sorted(descr: tarsiaConstSpMatDescr_t, is_sorted: bool) {
 }
 
 /// Looks up a dense vector argument.
-#[inline]
+#[inline(always)]
 pub(crate) fn vector(name: &str, descr: tarsiaConstDnVecDescr_t) -> Result<DenseVector> {
     VECTORS.find(name, descr.addr())
 }
 
 /// Looks up a dense matrix argument.
-#[inline]
+#[inline(always)]
 pub(crate) fn matrix(name: &str, descr: tarsiaConstDnMatDescr_t) -> Result<DenseMatrix> {
     MATRICES.find(name, descr.addr())
 }

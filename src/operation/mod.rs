@@ -452,7 +452,7 @@ fn of_factor(mut error: Error, name: &str) -> Error {
 
 /// Checks that alpha and beta are not NULL and do not overlap the result, which may be written before they
 /// are read.
-#[inline]
+#[inline(always)]
 fn check_scalars(compute: ComputeType, (alpha, beta): ScalarsAt, name: &str, result: &Lines) -> Result<()> {
     let bytes = compute.scalar().size();
     let check = |scalar, address: Address| {
@@ -469,7 +469,7 @@ fn check_scalars(compute: ComputeType, (alpha, beta): ScalarsAt, name: &str, res
 }
 
 /// Checks that a result shares no memory with the arrays of A, unless the plan reads none of them.
-#[inline]
+#[inline(always)]
 fn check_apart(name: &str, result: &Lines, a: &SparseMatrix) -> Result<()> {
     if a.temporary || a.is_far_from(result) {
         return Ok(());

@@ -260,7 +260,7 @@ impl Planned<Spmm> {
         backend.spmm_once(cx, &self.problem, scalars, b, c)
     }
 
-    #[inline]
+    #[inline(always)]
     fn check(&self, b: &DenseMatrix, c: &DenseMatrix, c_name: &str) -> Result<()> {
         let problem = &self.problem;
         let (m, k, _) = problem.a.shape_of(problem.op);

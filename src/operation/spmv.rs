@@ -177,7 +177,7 @@ impl Planned<Spmv> {
         backend.spmv_once(cx, problem, scalars, x, y)
     }
 
-    #[inline]
+    #[inline(always)]
     fn check(&self, x: &DenseVector, y: &DenseVector, y_name: &str) -> Result<()> {
         let (rows, cols, _) = self.problem.a.shape_of(self.problem.op);
         let types = self.problem.types;

@@ -158,7 +158,7 @@ impl Plan {
     }
 
     /// Locks the state for reading; an error if this thread is in a call that changes the plan.
-    #[inline]
+    #[inline(always)]
     fn read(&self) -> Result<Reading<'_>> {
         let (present, entry) = Entry::behind(self.object(), Access::Shared);
         let guard = match present {
@@ -340,7 +340,7 @@ impl Plan {
         self.check_handle(handle)?;
         let inner = self.read()?;
         inner.require_analyzed(name)?;
-        if !inner.task.is_deterministic() && handle.modes().deterministic {
+        if handle.is_deterministic() && !inner.task.is_deterministic() {
             return Err(deterministic::refused(inner.report.algorithm));
         }
         if handle.checks() {

@@ -245,7 +245,7 @@ struct Opened<'a, C: Combo> {
 
 /// Opens alpha, beta, B, C and a workspace of so many sums, and a panel of so many numbers. Returns `None` if C is empty or alpha is 0; in the latter case it has computed C = beta · C. `old`
 /// is a matrix with C's old values, or C itself.
-#[inline]
+#[inline(always)]
 fn open<'a, C: Combo>(
     cx: &Context,
     parallel: bool,
