@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
-use crate::backend::Backend;
-use crate::error::{Error, Result};
+use crate::backend::{Backend, CallGuard};
+use crate::error::{refuse_if, Error, Result};
 use crate::inside::{Access, Entry, Object};
 use crate::matrix::dense::Lines;
 use crate::memory::in_flight::{InFlight, LastWork};
@@ -45,11 +45,15 @@ struct State {
     work: Option<Arc<dyn LastWork>>,
 }
 
+/// Error message where the workspace is locked by this very thread.
+const IN_USE: &str = "handle: this thread is in the midst of a product with its workspace";
+
 /// Number of streams in `works` from which on finished works are removed before another one is added.
 const MANY_WORKS: usize = 8;
 
 impl State {
     /// Returns the context of a call that does not execute and so has no workspace.
+    #[inline]
     fn context(&self) -> Context {
         Context {
             stream: self.stream,
@@ -91,18 +95,35 @@ pub enum Enqueuing {
 
 impl Enqueuing {
     /// Prepares for work that reads an object.
+    #[inline]
     pub fn reading(&self, object: &InFlight, backend: &dyn Backend) -> Result<()> {
         self.using(object, backend, InFlight::before_reading)
     }
 
     /// Prepares for work that uses an object exclusively.
+    #[inline]
     fn having(&self, object: &InFlight, backend: &dyn Backend) -> Result<()> {
         self.using(object, backend, InFlight::before_having)
     }
 
     /// Calls `before`, which orders the work after that of other streams; in a capture the graph gets a
     /// reference to the object instead.
+    #[inline]
     fn using(
+        &self,
+        object: &InFlight,
+        backend: &dyn Backend,
+        before: impl FnOnce(&InFlight, &Arc<dyn LastWork>, Address) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Enqueuing::Nothing => Ok(()),
+            _ => self.order(object, backend, before),
+        }
+    }
+
+    /// The part of [`Self::using`] for asynchronous calls. (Not cold, but outside of the code for others.)
+    #[cold]
+    fn order(
         &self,
         object: &InFlight,
         backend: &dyn Backend,
@@ -132,11 +153,16 @@ impl Enqueuing {
         result
     }
 
-    /// Records the work, also if enqueuing failed midway.
-    fn finish(&self) -> Result<()> {
+    /// Records the work, also if enqueuing failed midway, as `result` says. (Not cold, but outside of the code for
+    /// synchronous calls.)
+    #[cold]
+    fn finish<R>(self, result: Result<R>) -> Result<R> {
         match self {
-            Enqueuing::Nothing | Enqueuing::Captured(_) => Ok(()),
-            Enqueuing::Last(work, stream) => work.record(*stream),
+            Enqueuing::Nothing | Enqueuing::Captured(_) => result,
+            Enqueuing::Last(work, stream) => {
+                let recorded = work.record(stream);
+                result.and_then(|result| recorded.map(|()| result))
+            }
         }
     }
 }
@@ -155,6 +181,7 @@ struct Scratch {
 }
 
 impl Scratch {
+    #[inline]
     fn workspace(&self) -> Workspace {
         match (&self.user, &self.own, &self.base) {
             (Some(user), ..) => *user,
@@ -177,6 +204,8 @@ pub struct Inside<'a> {
 /// The object behind a `tarsiaHandle_t`.
 pub struct Handle {
     backend: Arc<dyn Backend>,
+    /// True if the backend's calls are done when they return, so that no work has to be recorded.
+    is_synchronous: bool,
     state: Mutex<State>,
     // Held while an execute runs: two threads that share a handle against the rules wait for each other
     // instead of sharing the workspace.
@@ -185,8 +214,10 @@ pub struct Handle {
     open: RwLock<bool>,
     /// Work that uses the workspace and is not known to be done.
     in_flight: InFlight,
-    // Atomic, since every execute reads it.
+    // Atomic, since every execute reads them.
     checks: AtomicBool,
+    /// Copy of [`Modes::deterministic`].
+    deterministic: AtomicBool,
 }
 
 impl Handle {
@@ -218,18 +249,26 @@ impl Handle {
         };
         let scratch = Scratch { user: None, own: None, base, captured: false, retired: Vec::new() };
         Ok(Handle {
+            is_synchronous: backend.enqueued().is_none(),
             backend,
             state: Mutex::new(state),
             scratch: Mutex::new(scratch),
             open: RwLock::new(true),
             in_flight: InFlight::default(),
             checks: AtomicBool::new(false),
+            deterministic: AtomicBool::new(false),
         })
     }
 
     /// Returns the handle's backend.
     pub fn backend(&self) -> Arc<dyn Backend> {
         Arc::clone(&self.backend)
+    }
+
+    /// Returns the handle's backend, for a caller that keeps no reference to it.
+    #[inline]
+    pub fn backend_ref(&self) -> &Arc<dyn Backend> {
+        &self.backend
     }
 
     /// Returns the user's stream.
@@ -248,6 +287,7 @@ impl Handle {
 
     /// Enters a call; `None` if the handle has been closed. Calls may nest: a callback of the user may call
     /// the library with the same handle.
+    #[inline]
     pub fn enter(&self) -> Option<Inside<'_>> {
         let open = self.open.read_recursive();
         open.then(|| Inside { _open: open, _entry: Entry::new(Object::handle(self), Access::Shared) })
@@ -270,10 +310,19 @@ impl Handle {
 
     /// Changes settings.
     pub fn set(&self, change: impl FnOnce(&mut Modes)) {
-        change(&mut self.state.lock().modes);
+        let mut state = self.state.lock();
+        change(&mut state.modes);
+        self.deterministic.store(state.modes.deterministic, Ordering::Relaxed);
+    }
+
+    /// Returns [`Modes::deterministic`].
+    #[inline]
+    pub fn is_deterministic(&self) -> bool {
+        self.deterministic.load(Ordering::Relaxed)
     }
 
     /// Returns whether executes check that the matrices are unchanged since analysis (tarsiaSetChecks).
+    #[inline]
     pub fn checks(&self) -> bool {
         self.checks.load(Ordering::Relaxed)
     }
@@ -352,6 +401,7 @@ impl Handle {
         }
     }
 
+    #[inline]
     fn workspace_object(&self) -> Object {
         Object::Workspace(std::ptr::from_ref(self).addr())
     }
@@ -359,46 +409,66 @@ impl Handle {
     /// Locks the workspace. It is an error if this thread holds it already: while a call waits for the
     /// library's thread pool, a thread of a program's own rayon pool may begin another task of the program.
     fn scratch(&self) -> Result<MutexGuard<'_, Scratch>> {
-        if self.workspace_object().access().is_some() {
-            return Err(Error::state("handle: this thread is in the midst of a product with its workspace"));
-        }
+        refuse_if!(self.workspace_object().access().is_some(), state, "{IN_USE}");
         Ok(self.scratch.lock())
     }
 
+    /// Locks the workspace for a product, which uses it until the entry in the list of this thread's calls is dropped.
+    #[inline(always)]
+    fn take_scratch(&self) -> Result<(MutexGuard<'_, Scratch>, Entry)> {
+        let (present, entry) = Entry::behind(self.workspace_object(), Access::Exclusive);
+        refuse_if!(present.is_some(), state, "{IN_USE}");
+        Ok((self.scratch.lock(), entry))
+    }
+
     /// Returns the context of a call that does not execute and so has no workspace.
+    #[inline]
     pub fn context(&self) -> Context {
         self.state.lock().context()
     }
 
     /// Runs `f`, which enqueues work on the handle's stream, and records the work afterwards.
-    pub fn enqueue<R>(&self, f: impl FnOnce(Context, &Enqueuing) -> Result<R>) -> Result<R> {
-        let _call = self.backend.begin_call()?;
-        let (cx, enqueuing) = {
-            let mut state = self.state.lock();
-            let (cx, stream) = (state.context(), state.stream);
-            let enqueuing = match self.backend.is_capturing(stream)? {
-                true => Enqueuing::Captured(stream),
-                false => state
-                    .work(&*self.backend)?
-                    .map_or(Enqueuing::Nothing, |work| Enqueuing::Last(work, stream)),
-            };
-            (cx, enqueuing)
+    #[inline]
+    pub fn enqueue<R>(&self, f: impl FnOnce(&mut Context, &Enqueuing) -> Result<R>) -> Result<R> {
+        let (_call, mut cx, enqueuing);
+        if self.is_synchronous {
+            (_call, cx, enqueuing) = (CallGuard::NOTHING, self.context(), Enqueuing::Nothing);
+        } else {
+            (_call, cx, enqueuing) = self.begin()?;
+        }
+        let result = f(&mut cx, &enqueuing);
+        match enqueuing {
+            Enqueuing::Nothing => result,
+            other => other.finish(result),
+        }
+    }
+
+    /// Begins a call that enqueues work, on a backend whose calls are asynchronous. (Not cold, but outside of the code for
+    /// others.)
+    #[cold]
+    fn begin(&self) -> Result<(CallGuard, Context, Enqueuing)> {
+        let call = self.backend.begin_call()?;
+        let mut state = self.state.lock();
+        let (cx, stream) = (state.context(), state.stream);
+        let enqueuing = match self.backend.is_capturing(stream)? {
+            true => Enqueuing::Captured(stream),
+            false => {
+                state.work(&*self.backend)?.map_or(Enqueuing::Nothing, |work| Enqueuing::Last(work, stream))
+            }
         };
-        let result = f(cx, &enqueuing);
-        let finished = enqueuing.finish();
-        result.and_then(|result| finished.map(|()| result))
+        Ok((call, cx, enqueuing))
     }
 
     /// Runs `f` with exclusive use of the workspace.
+    #[inline]
     pub fn with_workspace<R>(&self, f: impl FnOnce(&Context, &Enqueuing) -> Result<R>) -> Result<R> {
-        self.enqueue(|mut cx, enqueuing| {
-            let mut scratch = self.scratch()?;
-            let _entry = Entry::new(self.workspace_object(), Access::Exclusive);
+        self.enqueue(|cx, enqueuing| {
+            let (mut scratch, _entry) = self.take_scratch()?;
             scratch.captured |= matches!(enqueuing, Enqueuing::Captured(_));
             enqueuing.having(&self.in_flight, &*self.backend)?;
             cx.workspace = scratch.workspace();
             cx.counters = scratch.base.as_ref().map_or(Address::NULL, Block::address);
-            f(&cx, enqueuing)
+            f(cx, enqueuing)
         })
     }
 
@@ -457,24 +527,23 @@ impl Handle {
         if bytes == 0 {
             return f(&self.context());
         }
-        self.enqueue(|mut cx, enqueuing| {
+        self.enqueue(|cx, enqueuing| {
             if let Enqueuing::Captured(_) = enqueuing {
                 if lent.bytes >= bytes.saturating_add(counter_bytes) {
-                    self.backend.clear_in_order(&cx, lent.address, counter_bytes)?;
+                    self.backend.clear_in_order(cx, lent.address, counter_bytes)?;
                     cx.counters = lent.address;
                     cx.workspace = lent.after(counter_bytes);
                 }
-                return f(&cx);
+                return f(cx);
             }
-            let scratch = self.scratch()?;
-            let _entry = Entry::new(self.workspace_object(), Access::Exclusive);
+            let (scratch, _entry) = self.take_scratch()?;
             enqueuing.having(&self.in_flight, &*self.backend)?;
             cx.workspace = scratch.workspace();
             if cx.workspace.bytes < bytes {
                 cx.workspace = lent;
             }
             cx.counters = scratch.base.as_ref().map_or(Address::NULL, Block::address);
-            f(&cx)
+            f(cx)
         })
     }
 

@@ -16,23 +16,36 @@ pub struct Error {
 /// Result of all functions below the C boundary.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Calls `make`, which makes an error, outside of the function that found it. An error is rare, and making its text takes
+/// more code than finding it: that code would lie between the instructions that every call runs, each line of which comes
+/// from memory by itself where a program computes something else between two products.
+#[cold]
+#[inline(never)]
+pub fn rare<T>(make: impl FnOnce() -> T) -> T {
+    make()
+}
+
 impl Error {
     /// Creates an error with this status and message.
+    #[cold]
     pub fn new(status: Status, message: impl Into<String>) -> Self {
         Error { status, message: message.into() }
     }
 
     /// Creates `INVALID_VALUE` for the argument `name`.
+    #[cold]
     pub fn invalid(name: &str, reason: impl fmt::Display) -> Self {
         Error::new(Status::InvalidValue, format!("{name}: {reason}"))
     }
 
     /// Creates `INVALID_STATE`.
+    #[cold]
     pub fn state(message: impl Into<String>) -> Self {
         Error::new(Status::InvalidState, message)
     }
 
     /// Creates `NOT_SUPPORTED`.
+    #[cold]
     pub fn unsupported(message: impl Into<String>) -> Self {
         Error::new(Status::NotSupported, message)
     }
@@ -44,6 +57,7 @@ impl Error {
     }
 
     /// Creates `ALLOC_FAILED` for a request of this many bytes.
+    #[cold]
     pub fn out_of_memory(bytes: usize) -> Self {
         Error::new(Status::AllocFailed, format!("could not allocate {bytes} bytes"))
     }
@@ -55,12 +69,12 @@ impl Error {
 macro_rules! refuse_if {
     ($fault:expr, $kind:ident($first:expr), $($text:tt)+) => {
         if $fault {
-            return Err($crate::error::Error::$kind($first, format!($($text)+)));
+            return Err($crate::error::rare(move || $crate::error::Error::$kind($first, format!($($text)+))));
         }
     };
     ($fault:expr, $kind:ident, $($text:tt)+) => {
         if $fault {
-            return Err($crate::error::Error::$kind(format!($($text)+)));
+            return Err($crate::error::rare(move || $crate::error::Error::$kind(format!($($text)+))));
         }
     };
 }

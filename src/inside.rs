@@ -6,10 +6,10 @@
 //! takes the list along ([`List`]), since the thread that handed it over waits for it and holds its locks
 //! meanwhile.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::marker::PhantomData;
 
-use crate::error::{Error, Result};
+use crate::error::{require, Result};
 use crate::memory::float_env;
 
 /// Access of a call to an object.
@@ -34,18 +34,33 @@ pub enum Object {
 
 impl Object {
     /// Returns the object of a handle.
+    #[inline]
     pub fn handle(handle: &crate::context::Handle) -> Self {
         Object::Handle(std::ptr::from_ref(handle).addr())
     }
 
     /// Returns the access that this thread's running calls have to the object; `None` if none of them uses
     /// it.
+    #[inline]
     pub fn access(self) -> Option<Access> {
-        INSIDE.with_borrow(|inside| {
-            let mut own = inside.iter().filter(|(object, _)| *object == self).map(|(_, access)| access);
-            let first = own.next()?;
-            Some(if own.any(|access| access == Access::Exclusive) { Access::Exclusive } else { first })
-        })
+        CALLS.with(|calls| calls.access(self))
+    }
+}
+
+/// An object and the access to it in one word, which makes a list short and quick to search: the address, then two bits
+/// for the kind of object and one that is set for exclusive access. (An address has no more than 57 bits.)
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Item(usize);
+
+impl Item {
+    #[inline]
+    fn new(object: Object, access: Access) -> Self {
+        let (address, kind) = match object {
+            Object::Handle(address) => (address, 0),
+            Object::Workspace(address) => (address, 1),
+            Object::Plan(address) => (address, 2),
+        };
+        Item(address << 3 | kind << 1 | usize::from(access == Access::Exclusive))
     }
 }
 
@@ -54,23 +69,68 @@ const MOST: usize = 64;
 
 /// The objects that a thread's running calls use. It is an array, because that needs no allocation, and
 /// because a thread-local without a destructor needs no entry in a list of the C library, which ends the
-/// process if it has no memory for one.
-#[derive(Clone, Copy)]
-struct Entries {
-    items: [Option<(Object, Access)>; MOST],
-    len: usize,
-}
-
-impl Entries {
-    const NONE: Entries = Entries { items: [None; MOST], len: 0 };
-
-    fn iter(&self) -> impl DoubleEndedIterator<Item = (Object, Access)> + '_ {
-        self.items[..self.len].iter().flatten().copied()
-    }
+/// process if it has no memory for one. The length lies in front, in a cache line with the items that are there in
+/// most calls.
+#[repr(C)]
+struct Calls {
+    len: Cell<usize>,
+    items: [Cell<Item>; MOST],
 }
 
 thread_local! {
-    static INSIDE: RefCell<Entries> = const { RefCell::new(Entries::NONE) };
+    static CALLS: Calls = const { Calls { len: Cell::new(0), items: [const { Cell::new(Item(0)) }; MOST] } };
+}
+
+impl Calls {
+    fn items(&self) -> &[Cell<Item>] {
+        &self.items[..self.len.get().min(MOST)]
+    }
+
+    #[inline]
+    fn access(&self, object: Object) -> Option<Access> {
+        let (shared, exclusive) = (Item::new(object, Access::Shared), Item::new(object, Access::Exclusive));
+        let mut found = None;
+        for item in self.items() {
+            if item.get() == exclusive {
+                return Some(Access::Exclusive);
+            }
+            if item.get() == shared {
+                found = Some(Access::Shared);
+            }
+        }
+        found
+    }
+
+    /// Adds an item; false if there is no room. `check_depth` keeps room, except on a thread of the pool that takes over
+    /// several lists.
+    #[inline]
+    fn add(&self, item: Item) -> bool {
+        let len = self.len.get();
+        let Some(place) = self.items.get(len) else { return false };
+        place.set(item);
+        self.len.set(len + 1);
+        true
+    }
+
+    /// Removes the last of these items.
+    #[inline]
+    fn remove(&self, item: Item) {
+        match self.items().split_last() {
+            Some((last, others)) if last.get() == item => self.len.set(others.len()),
+            _ => self.remove_inner(item),
+        }
+    }
+
+    #[cold]
+    fn remove_inner(&self, item: Item) {
+        let items = self.items();
+        if let Some(at) = items.iter().rposition(|other| other.get() == item) {
+            for (to, from) in items[at..].iter().zip(&items[at + 1..]) {
+                to.set(from.get());
+            }
+            self.len.set(items.len() - 1);
+        }
+    }
 }
 
 thread_local! {
@@ -91,61 +151,77 @@ pub fn user_functions() -> u64 {
 
 /// Returns `INVALID_STATE` if the user's functions have called the library at such a depth that the list may
 /// have no room for another call.
+#[inline]
 pub fn check_depth() -> Result<()> {
-    if INSIDE.with_borrow(|inside| inside.len) < MOST / 3 {
-        return Ok(());
-    }
-    Err(Error::state("calls of the library are nested too deep in the functions that it calls"))
+    let len = CALLS.with(|calls| calls.len.get());
+    require!(
+        len < MOST / 3,
+        state,
+        "calls of the library are nested too deep in the functions that it calls"
+    );
+    Ok(())
 }
 
 /// Guard of an entry in this thread's list, which is removed when the guard is dropped.
 pub struct Entry {
-    item: Option<(Object, Access)>,
+    item: Option<Item>,
     /// Makes the type neither `Send` nor `Sync`: an entry stays with its thread.
     thread: PhantomData<*const ()>,
 }
 
 impl Entry {
     /// Adds an object to this thread's list.
+    #[inline]
     pub fn new(object: Object, access: Access) -> Self {
-        let item = INSIDE.with_borrow_mut(|inside| {
-            // `check_depth` keeps room, except on a thread of the pool that takes over several lists.
-            *inside.items.get_mut(inside.len)? = Some((object, access));
-            inside.len += 1;
-            Some((object, access))
-        });
-        Entry { item, thread: PhantomData }
+        Self::of(Item::new(object, access))
+    }
+
+    /// Like [`Self::new`], and returns the access that this thread's running calls have to the object already.
+    #[inline]
+    pub fn behind(object: Object, access: Access) -> (Option<Access>, Self) {
+        (object.access(), Self::new(object, access))
+    }
+
+    #[inline]
+    fn of(item: Item) -> Self {
+        let added = CALLS.with(|calls| calls.add(item));
+        Entry { item: added.then_some(item), thread: PhantomData }
     }
 }
 
 impl Drop for Entry {
+    #[inline]
     fn drop(&mut self) {
-        let Some(item) = self.item else { return };
-        INSIDE.with_borrow_mut(|inside| {
-            let len = inside.len;
-            if let Some(at) = inside.items[..len].iter().rposition(|other| *other == Some(item)) {
-                inside.items.copy_within(at + 1..len, at);
-                inside.len -= 1;
-            }
-        });
+        if let Some(item) = self.item {
+            CALLS.with(|calls| calls.remove(item));
+        }
     }
 }
 
 /// A copy of a thread's list, for a thread that works on its behalf.
-pub struct List(Entries);
+pub struct List {
+    items: [Item; MOST],
+    len: usize,
+}
 
 impl List {
     /// Copies the list of this thread.
     pub fn of_this_thread() -> Self {
-        List(INSIDE.with_borrow(|inside| *inside))
+        CALLS.with(|calls| {
+            let mut items = [Item(0); MOST];
+            for (to, from) in items.iter_mut().zip(calls.items()) {
+                *to = from.get();
+            }
+            List { items, len: calls.len.get() }
+        })
     }
 
     /// Runs `f` with these entries added to the list of this thread, which keeps its own since it continues
     /// with that work afterwards.
     pub fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
         let mut entries = [const { None }; MOST];
-        for (entry, (object, access)) in entries.iter_mut().zip(self.0.iter()) {
-            *entry = Some(Entry::new(object, access));
+        for (entry, item) in entries.iter_mut().zip(&self.items[..self.len]) {
+            *entry = Some(Entry::of(*item));
         }
         f()
     }

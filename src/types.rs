@@ -52,6 +52,7 @@ pub use enums::*;
 
 impl DataType {
     /// Returns the bytes of one value.
+    #[inline]
     pub fn size(self) -> usize {
         match self {
             DataType::R8I => 1,
@@ -93,6 +94,7 @@ impl DataType {
 
 impl ComputeType {
     /// Returns the type of alpha and beta.
+    #[inline]
     pub fn scalar(self) -> DataType {
         match self {
             ComputeType::R32F | ComputeType::Tf32 | ComputeType::R32FPedantic => DataType::R32F,
@@ -104,6 +106,7 @@ impl ComputeType {
 
     /// Returns the compute type without pedantic: kernels have no pedantic types, which only restrict the
     /// choice of kernels.
+    #[inline]
     pub fn plain(self) -> Self {
         match self {
             ComputeType::R32FPedantic => ComputeType::R32F,

@@ -88,10 +88,21 @@ pub fn guard(f: impl FnOnce() -> Result<()>) -> tarsiaStatus_t {
     guard_any(&mut || f.take().map_or(Ok(()), |f| f()))
 }
 
-/// The part of [`guard`] that does not depend on the closure's type, compiled once for all functions.
+/// The part of [`guard`] that does not depend on the closure's type, compiled once for the functions without a handle
+/// and once for those with one.
+#[inline]
 fn guard_any(f: &mut dyn FnMut() -> Result<()>) -> tarsiaStatus_t {
     let _default = float_env::Default::enter();
-    let (status, message) = settle(catch_unwind(AssertUnwindSafe(f)));
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(Ok(())) => tarsiaStatus_t::from(Status::Success),
+        failed => refused(failed),
+    }
+}
+
+/// Keeps the message of a call that has failed, and returns its status.
+#[cold]
+fn refused(result: std::thread::Result<Result<()>>) -> tarsiaStatus_t {
+    let (status, message) = settle(result);
     if let Some(message) = message {
         keep(message);
     }
@@ -111,32 +122,47 @@ fn guard_live(handle: tarsiaHandle_t, f: &mut dyn FnMut(&Handle) -> Result<()>) 
         let inner = live_handle(handle)?;
         inside::check_depth()?;
         let _open = inner.enter().ok_or_else(|| no_handle("it is not a live handle"))?;
-        let (status, message) = settle(catch_unwind(AssertUnwindSafe(|| f(&inner))));
-        if pool::has_warning() && inner.modes().logger.is_some() {
-            if let Some(text) = pool::take_warning() {
-                inner.log(LogLevel::Warning, || text);
-            }
+        match catch_unwind(AssertUnwindSafe(|| f(&inner))) {
+            Ok(Ok(())) => match pool::has_warning() {
+                false => Ok(()),
+                true => logged(&inner, Ok(Ok(()))),
+            },
+            failed => logged(&inner, failed),
         }
-        let Some(message) = message else {
-            return Ok(());
-        };
-        inner.log(LogLevel::Error, || format!("{}: {message}", status.c_name()));
-        Err(Error::new(status, message))
     })
 }
 
+/// Logs the library's warning, if there is one, and the error of a call that has failed.
+#[cold]
+fn logged(handle: &Handle, result: std::thread::Result<Result<()>>) -> Result<()> {
+    let (status, message) = settle(result);
+    if pool::has_warning() && handle.modes().logger.is_some() {
+        if let Some(text) = pool::take_warning() {
+            handle.log(LogLevel::Warning, || text);
+        }
+    }
+    let Some(message) = message else {
+        return Ok(());
+    };
+    handle.log(LogLevel::Error, || format!("{}: {message}", status.c_name()));
+    Err(Error::new(status, message))
+}
+
 /// Returns the handle, or an error if it is not live.
+#[inline]
 pub(crate) fn live_handle(handle: tarsiaHandle_t) -> Result<Arc<Handle>> {
     objects::HANDLES
         .get(handle.addr())
         .ok_or_else(|| no_handle(if handle.is_null() { "it is NULL" } else { "it is not a live handle" }))
 }
 
+#[cold]
 fn no_handle(what: &str) -> Error {
     Error::new(Status::NotInitialized, format!("handle: {what}; tarsiaCreate makes one"))
 }
 
 /// Returns the plan, or an error if it is not live.
+#[inline]
 pub(crate) fn live_plan(plan: tarsiaPlan_t) -> Result<Arc<Plan>> {
     objects::PLANS.find("plan", plan.addr())
 }

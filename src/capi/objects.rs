@@ -126,6 +126,7 @@ impl<T: Clone> Registry<T> {
     }
 
     /// Chunk of a slot, and the slot's position in it.
+    #[inline]
     fn place(number: usize) -> (usize, usize) {
         let chunk = (number / FIRST_CHUNK + 1).ilog2() as usize;
         (chunk, number - FIRST_CHUNK * ((1 << chunk) - 1))
@@ -145,17 +146,20 @@ impl<T: Clone> Registry<T> {
         Ok(())
     }
 
+    #[inline]
     fn slot(&self, number: usize) -> Option<&Slot<T>> {
         let (chunk, at) = Self::place(number);
         self.chunks.get(chunk)?.get()?.get(at)
     }
 
+    #[inline]
     fn slot_of(&self, token: usize) -> Option<(usize, u32)> {
         let number = (token & 0xffff_ffff) >> TAG_BITS;
         (token & ((1 << TAG_BITS) - 1) == self.tag).then_some((number, (token >> 32) as u32))
     }
 
     /// Returns a clone of the object (for an `Arc`, of the reference).
+    #[inline]
     pub fn get(&self, token: usize) -> Option<T> {
         let (number, generation) = self.slot_of(token)?;
         let entry = self.slot(number)?.0.read();
@@ -186,12 +190,14 @@ impl<T: Clone> Registry<T> {
     }
 
     /// Makes the `INVALID_VALUE` error for an argument that is NULL, destroyed or of another kind.
+    #[cold]
     fn not_live(&self, name: &str, token: usize) -> Error {
         let not_live = || format!("it is not a live {}", self.kind);
         Error::invalid(name, if token == 0 { "it is NULL".into() } else { not_live() })
     }
 
     /// Like [`Self::get`], with an error that names the argument.
+    #[inline(always)]
     pub fn find(&self, name: &str, token: usize) -> Result<T> {
         self.get(token).ok_or_else(|| self.not_live(name, token))
     }
@@ -298,33 +304,39 @@ pub(crate) fn note_sorted(descr: tarsiaConstSpMatDescr_t, is_sorted: bool) {
 }
 
 /// Looks up a dense vector argument.
+#[inline(always)]
 pub(crate) fn vector(name: &str, descr: tarsiaConstDnVecDescr_t) -> Result<DenseVector> {
     VECTORS.find(name, descr.addr())
 }
 
 /// Looks up a dense matrix argument.
+#[inline(always)]
 pub(crate) fn matrix(name: &str, descr: tarsiaConstDnMatDescr_t) -> Result<DenseMatrix> {
     MATRICES.find(name, descr.addr())
 }
 
 /// Looks up a product's operands with `find` (the dense factor, the old values if the result is elsewhere, and
-/// the result) and checks them as far as descriptors allow; returns the closure that executes the plan with
-/// them.
+/// the result) and checks them as far as descriptors allow; calls `run` with the function that executes the plan
+/// with them.
+#[inline]
 pub(super) fn product<O: DenseOperation, D>(
     handle: &Handle,
     (alpha, beta): (*const c_void, *const c_void),
     find: fn(&str, *const D) -> Result<O::Operand>,
     (factor, old, result): (*const D, Option<*const D>, *mut D),
-) -> Result<impl FnOnce(&Planned<O>, &Context) -> Result<()>> {
+    run: impl FnOnce(&dyn Fn(&Planned<O>, &Context) -> Result<()>) -> Result<()>,
+) -> Result<()> {
     let (factor, scalars) = (find(O::FACTOR, factor)?, (Address::new(alpha), Address::new(beta)));
     let name = O::RESULTS[usize::from(old.is_some())];
-    let old = old.map(|old| Ok((handle.backend(), find(O::RESULTS[0], old)?))).transpose()?;
+    let old = old.map(|old| Ok((handle.backend_ref(), find(O::RESULTS[0], old)?))).transpose()?;
     let result = find(name, result)?;
-    let others = old.iter().map(|(_, old)| (O::RESULTS[0], O::lines(old)));
-    let operands = [(O::FACTOR, O::lines(&factor)), (name, O::lines(&result))];
-    handle.check_operands(scalars, operands.into_iter().chain(others))?;
-    Ok(move |planned: &Planned<O>, cx: &Context| {
-        let old = old.as_ref().map(|(backend, old)| (&**backend, old));
+    if handle.checks() {
+        let others = old.iter().map(|(_, old)| (O::RESULTS[0], O::lines(old)));
+        let operands = [(O::FACTOR, O::lines(&factor)), (name, O::lines(&result))];
+        handle.check_operands(scalars, operands.into_iter().chain(others))?;
+    }
+    run(&|planned, cx| {
+        let old = old.as_ref().map(|(backend, old)| (&***backend, old));
         planned.execute(cx, scalars, &factor, old, &result)
     })
 }

@@ -116,9 +116,10 @@ pub unsafe extern "C" fn tarsiaSpMM(
     C: tarsiaDnMatDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        let (plan, run) =
-            (live_plan(plan)?, product::<Spmm, _>(handle, (alpha, beta), matrix, (B, None, C))?);
-        plan.execute(handle, "tarsiaSpMM", run)
+        let plan = live_plan(plan)?;
+        product::<Spmm, _>(handle, (alpha, beta), matrix, (B, None, C), |run| {
+            plan.execute(handle, "tarsiaSpMM", run)
+        })
     })
 }
 
@@ -149,9 +150,10 @@ pub unsafe extern "C" fn tarsiaSpMM_into(
     D: tarsiaDnMatDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        let (plan, run) =
-            (live_plan(plan)?, product::<Spmm, _>(handle, (alpha, beta), matrix, (B, Some(C), D))?);
-        plan.execute(handle, "tarsiaSpMM_into", run)
+        let plan = live_plan(plan)?;
+        product::<Spmm, _>(handle, (alpha, beta), matrix, (B, Some(C), D), |run| {
+            plan.execute(handle, "tarsiaSpMM_into", run)
+        })
     })
 }
 
@@ -211,6 +213,8 @@ pub unsafe extern "C" fn tarsiaSpMM_once(
         if let Some(bytes) = planned.once_bytes(&*backend, &b, &c)? {
             return handle.with_room(name, bytes, |cx| planned.once(&*backend, cx, scalars, &b, &c));
         }
-        Plan::once(handle, name, planned, product::<Spmm, _>(handle, (alpha, beta), matrix, (B, None, C))?)
+        product::<Spmm, _>(handle, (alpha, beta), matrix, (B, None, C), |run| {
+            Plan::once(handle, name, planned, run)
+        })
     })
 }

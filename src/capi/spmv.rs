@@ -97,9 +97,10 @@ pub unsafe extern "C" fn tarsiaSpMV(
     y: tarsiaDnVecDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        let (plan, run) =
-            (live_plan(plan)?, product::<Spmv, _>(handle, (alpha, beta), vector, (x, None, y))?);
-        plan.execute(handle, "tarsiaSpMV", run)
+        let plan = live_plan(plan)?;
+        product::<Spmv, _>(handle, (alpha, beta), vector, (x, None, y), |run| {
+            plan.execute(handle, "tarsiaSpMV", run)
+        })
     })
 }
 
@@ -130,9 +131,10 @@ pub unsafe extern "C" fn tarsiaSpMV_into(
     z: tarsiaDnVecDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        let (plan, run) =
-            (live_plan(plan)?, product::<Spmv, _>(handle, (alpha, beta), vector, (x, Some(y), z))?);
-        plan.execute(handle, "tarsiaSpMV_into", run)
+        let plan = live_plan(plan)?;
+        product::<Spmv, _>(handle, (alpha, beta), vector, (x, Some(y), z), |run| {
+            plan.execute(handle, "tarsiaSpMV_into", run)
+        })
     })
 }
 
@@ -174,11 +176,8 @@ pub unsafe extern "C" fn tarsiaSpMV_once(
         if handle.with_workspace(|cx, _| planned.once(&*backend, cx, scalars, &x_vector, &y_vector))? {
             return Ok(());
         }
-        Plan::once(
-            handle,
-            "tarsiaSpMV_once",
-            planned,
-            product::<Spmv, _>(handle, (alpha, beta), vector, (x, None, y))?,
-        )
+        product::<Spmv, _>(handle, (alpha, beta), vector, (x, None, y), |run| {
+            Plan::once(handle, "tarsiaSpMV_once", planned, run)
+        })
     })
 }

@@ -19,6 +19,7 @@ pub struct Lines {
 
 impl Lines {
     /// Creates one line of these bytes.
+    #[inline]
     pub fn one(address: Address, bytes: usize) -> Self {
         Lines { address, bytes, distance: bytes, count: 1 }
     }
@@ -39,6 +40,7 @@ impl Lines {
     }
 
     /// Returns the range from the first byte to behind the last one, gaps included.
+    #[inline]
     fn extent(&self) -> std::ops::Range<usize> {
         let start = self.address.value();
         start..start + self.count.saturating_sub(1) * self.distance + self.bytes
@@ -51,8 +53,22 @@ impl Lines {
 
     /// Returns whether both have a byte in common. Takes constant time where the distances are equal or one
     /// of the two is a single line, else at most one step per line.
+    #[inline]
     pub fn overlaps(&self, other: &Lines) -> bool {
-        let (a, b) = (self.simplest(), other.simplest());
+        !self.are_far_from(other) && Self::share_lines(*self, *other)
+    }
+
+    /// Returns whether all of one, gaps included, lies before the other, as most memory does.
+    #[inline]
+    pub fn are_far_from(&self, other: &Lines) -> bool {
+        let (a, b) = (self.extent(), other.extent());
+        a.end <= b.start || b.end <= a.start
+    }
+
+    /// Returns whether both have a byte in common, where their extents have.
+    #[inline(never)]
+    fn share_lines(a: Lines, b: Lines) -> bool {
+        let (a, b) = (a.simplest(), b.simplest());
         let (a_bytes, b_bytes) = (a.extent(), b.extent());
         if a.count == 0 || b.count == 0 || a_bytes.end <= b_bytes.start || b_bytes.end <= a_bytes.start {
             return false;
@@ -105,6 +121,7 @@ impl DenseVector {
     }
 
     /// Returns the memory of its elements.
+    #[inline]
     pub fn lines(&self) -> Lines {
         Lines::one(self.values, self.len as usize * self.value_type.size())
     }
@@ -150,6 +167,7 @@ impl DenseMatrix {
 
     /// Returns the number of elements of a line (a column, or in row-major order a row), and the number of
     /// lines.
+    #[inline]
     fn lengths(&self) -> (i64, i64) {
         match self.order {
             Order::Col => (self.rows, self.cols),
@@ -158,6 +176,7 @@ impl DenseMatrix {
     }
 
     /// Returns the number of elements from the first to the last, padding between them included.
+    #[inline]
     pub fn extent(&self) -> usize {
         let (inner, outer) = self.lengths();
         if inner == 0 || outer == 0 {
@@ -188,6 +207,7 @@ impl DenseMatrix {
     }
 
     /// Returns the memory of its lines, without the gaps between them.
+    #[inline]
     pub fn lines(&self) -> Lines {
         let size = self.value_type.size();
         let (inner, outer) = self.lengths();

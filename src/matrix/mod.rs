@@ -118,6 +118,7 @@ impl SparseMatrix {
     }
 
     /// Returns (rows, columns) of op(A) for this matrix A, and its stored entries.
+    #[inline]
     pub fn shape_of(&self, op: Operation) -> (i64, i64, i64) {
         let (rows, cols, nnz) = self.shape();
         let (rows, cols) = op.shape(rows, cols);
@@ -126,6 +127,7 @@ impl SparseMatrix {
 
     /// Returns the properties that matrices of all formats have: the type of the values, the index base, and
     /// the address of the values.
+    #[inline]
     fn common(&self) -> (DataType, IndexBase, Address) {
         match &self.arrays {
             SparseArrays::Csr(m) | SparseArrays::Csc(m) => (m.value_type, m.base, m.values),
@@ -136,6 +138,7 @@ impl SparseMatrix {
     }
 
     /// Returns the type of the values.
+    #[inline]
     pub fn value_type(&self) -> DataType {
         self.common().0
     }
@@ -146,6 +149,7 @@ impl SparseMatrix {
     }
 
     /// Returns the address of the values; NULL for tiles, which the library owns.
+    #[inline]
     pub fn values(&self) -> Address {
         self.common().2
     }
@@ -192,6 +196,18 @@ impl SparseMatrix {
         Some([first, second, values])
     }
 
+    /// Returns whether these lines lie, gaps included, outside of the user's arrays, as far as a few comparisons tell:
+    /// always false for other formats than CSR and CSC.
+    #[inline]
+    pub fn is_far_from(&self, lines: &Lines) -> bool {
+        let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &self.arrays else { return false };
+        let is_apart =
+            |address, count: i64, size| lines.are_far_from(&Lines::one(address, count as usize * size));
+        is_apart(m.offsets, m.major + 1, m.offset_type.size())
+            && is_apart(m.indices, m.nnz, m.index_type.size())
+            && is_apart(m.values, m.nnz, m.value_type.size())
+    }
+
     /// Returns the name of the user's array that has a byte in common with these lines, if any; `None` for
     /// tiles.
     pub fn array_in(&self, lines: &Lines) -> Option<&'static str> {
@@ -232,6 +248,7 @@ pub struct Array {
 impl Array {
     /// Returns the array's bytes; there are none at a NULL pointer. The check of the descriptor has found that
     /// their number does not overflow.
+    #[inline]
     pub fn lines(&self) -> Lines {
         Lines::one(self.address, if self.address.is_null() { 0 } else { self.count as usize * self.size })
     }

@@ -47,6 +47,7 @@ impl Workspace {
     }
 
     /// Returns an error if the workspace has less than `needed` bytes.
+    #[inline]
     pub fn require(&self, needed: usize) -> Result<()> {
         require!(
             self.bytes >= needed,

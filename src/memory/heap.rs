@@ -150,13 +150,20 @@ thread_local! {
 
 /// Allocates the C library's data for a thread that has thread-local data with destructors; `ALLOC_FAILED`
 /// where there is no memory for it. For a thread's first call.
+#[inline]
 pub fn prepare_thread() -> Result<()> {
-    if !READY.get() {
-        check_system(PER_THREAD)?;
-        // The data of rayon's queues: no other data that every call uses has a destructor.
-        crossbeam_epoch::is_pinned();
-        READY.set(true);
+    match READY.get() {
+        true => Ok(()),
+        false => prepare_new_thread(),
     }
+}
+
+#[cold]
+fn prepare_new_thread() -> Result<()> {
+    check_system(PER_THREAD)?;
+    // The data of rayon's queues: no other data that every call uses has a destructor.
+    crossbeam_epoch::is_pinned();
+    READY.set(true);
     Ok(())
 }
 

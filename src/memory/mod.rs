@@ -501,6 +501,7 @@ impl<T: Pod> fmt::Debug for Buffer<T> {
 /// # Safety
 /// The address holds `len` initialised elements that nothing writes while the
 /// slice lives. NULL and alignment are checked here; `len` 0 gives an empty slice.
+#[inline]
 pub unsafe fn open<'a, T: Pod>(name: &str, address: Address, len: usize) -> Result<&'a [T]> {
     if len == 0 {
         return Ok(&[]);
@@ -514,6 +515,7 @@ pub unsafe fn open<'a, T: Pod>(name: &str, address: Address, len: usize) -> Resu
 ///
 /// # Safety
 /// As for [`open`], and nothing else reads or writes them while the slice lives.
+#[inline]
 pub unsafe fn open_mut<'a, T: Pod>(name: &str, address: Address, len: usize) -> Result<&'a mut [T]> {
     if len == 0 {
         return Ok(&mut []);
@@ -523,6 +525,7 @@ pub unsafe fn open_mut<'a, T: Pod>(name: &str, address: Address, len: usize) -> 
     Ok(unsafe { std::slice::from_raw_parts_mut(address.as_mut_ptr(), len) })
 }
 
+#[inline]
 fn check_open<T>(name: &str, address: Address, len: usize) -> Result<()> {
     refuse_if!(address.is_null(), invalid(name), "the pointer is NULL");
     refuse_if!(

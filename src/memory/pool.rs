@@ -175,6 +175,7 @@ fn warn(text: String) {
 }
 
 /// Returns whether there is a warning that no logger has received.
+#[inline]
 pub fn has_warning() -> bool {
     WARNED.load(Ordering::Relaxed)
 }

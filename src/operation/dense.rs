@@ -147,6 +147,6 @@ impl<O: DenseOperation> Planned<O> {
                 backend.copy_lines(cx, &from, &to)?;
             }
         }
-        executor.execute(cx, scalars.0, factor, scalars.1, result)
+        executor.product(cx, scalars, [factor, result, result])
     }
 }

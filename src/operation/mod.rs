@@ -238,6 +238,7 @@ impl<O: Operation> Planned<O> {
         problem
     }
 
+    #[inline]
     fn executor(&self) -> Result<&O::Executor> {
         self.executor.as_ref().ok_or_else(not_analyzed)
     }
@@ -420,6 +421,7 @@ impl<O: Operation> Task for Planned<O> {
 
 /// Returns the operation of a plan for the C function `function`; an error if the plan is of another
 /// operation.
+#[inline]
 pub fn planned<'a, O: Operation>(task: &'a dyn Task, function: &str) -> Result<&'a Planned<O>> {
     task.as_any().downcast_ref().ok_or_else(|| of_another_operation(function))
 }
@@ -429,11 +431,13 @@ pub fn planned_mut<'a, O: Operation>(task: &'a mut dyn Task, function: &str) -> 
     task.as_any_mut().downcast_mut().ok_or_else(|| of_another_operation(function))
 }
 
+#[cold]
 fn of_another_operation(function: &str) -> Error {
     let reason = format!("it is not a plan that {function} takes: it was made for another operation");
     Error::invalid("plan", reason)
 }
 
+#[cold]
 fn not_analyzed() -> Error {
     Error::state("plan: not analyzed")
 }
@@ -448,22 +452,26 @@ fn of_factor(mut error: Error, name: &str) -> Error {
 
 /// Checks that alpha and beta are not NULL and do not overlap the result, which may be written before they
 /// are read.
+#[inline(always)]
 fn check_scalars(compute: ComputeType, (alpha, beta): ScalarsAt, name: &str, result: &Lines) -> Result<()> {
-    for (scalar, address) in [("alpha", alpha), ("beta", beta)] {
+    let bytes = compute.scalar().size();
+    let check = |scalar, address: Address| {
         refuse_if!(address.is_null(), invalid(scalar), "the pointer is NULL");
-        let bytes = compute.scalar().size();
         refuse_if!(
             result.overlaps(&Lines::one(address, bytes)),
             invalid(scalar),
             "it lies in {name}, which may be written before it is read"
         );
-    }
-    Ok(())
+        Ok(())
+    };
+    check("alpha", alpha)?;
+    check("beta", beta)
 }
 
 /// Checks that a result shares no memory with the arrays of A, unless the plan reads none of them.
+#[inline(always)]
 fn check_apart(name: &str, result: &Lines, a: &SparseMatrix) -> Result<()> {
-    if a.temporary {
+    if a.temporary || a.is_far_from(result) {
         return Ok(());
     }
     match a.array_in(result) {
@@ -486,6 +494,7 @@ fn check_new_values(name: &str, a: &SparseMatrix, values: Address, value_updates
 }
 
 /// Checks that op(A) has as many columns as op(B) has rows.
+#[inline]
 fn check_inner(k: i64, b_rows: i64) -> Result<()> {
     if b_rows != k {
         let reason = format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)");
@@ -495,6 +504,7 @@ fn check_inner(k: i64, b_rows: i64) -> Result<()> {
 }
 
 /// Checks that a matrix for the result has the rows of op(A) and the columns of op(B).
+#[inline]
 fn check_shape(name: &str, (rows, cols): (i64, i64), (m, n): (i64, i64)) -> Result<()> {
     if (rows, cols) != (m, n) {
         let expected = format!("expected {m} × {n} (rows of op(A) × columns of op(B))");
@@ -504,18 +514,21 @@ fn check_shape(name: &str, (rows, cols): (i64, i64), (m, n): (i64, i64)) -> Resu
 }
 
 /// Checks that a result is not in const arrays; `by` is the function that makes descriptors of those.
+#[inline]
 pub fn check_writable(name: &str, writable: bool, by: &str) -> Result<()> {
     require!(writable, invalid(name), "it was made by {by} and cannot be written");
     Ok(())
 }
 
 /// Checks that the values of an operand have the type that the plan was created for.
+#[inline]
 fn check_type(name: &str, found: DataType, expected: DataType) -> Result<()> {
-    if found != expected {
-        return Err(Error::invalid(
-            name,
-            format!("its values are {}, the plan was created for {}", found.short(), expected.short()),
-        ));
-    }
+    require!(
+        found == expected,
+        invalid(name),
+        "its values are {}, the plan was created for {}",
+        found.short(),
+        expected.short()
+    );
     Ok(())
 }

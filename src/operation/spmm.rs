@@ -260,6 +260,7 @@ impl Planned<Spmm> {
         backend.spmm_once(cx, &self.problem, scalars, b, c)
     }
 
+    #[inline(always)]
     fn check(&self, b: &DenseMatrix, c: &DenseMatrix, c_name: &str) -> Result<()> {
         let problem = &self.problem;
         let (m, k, _) = problem.a.shape_of(problem.op);
@@ -272,12 +273,14 @@ impl Planned<Spmm> {
         check_apart(c_name, &c.lines(), &problem.a)
     }
 
+    #[inline]
     fn check_result(&self, name: &str, c: &DenseMatrix, shape: (i64, i64)) -> Result<()> {
         check_shape(name, (c.rows, c.cols), shape)?;
         check_operand(name, c, self.problem.c_order, self.problem.types.y)
     }
 }
 
+#[inline]
 fn check_operand(name: &str, matrix: &DenseMatrix, order: Order, value_type: DataType) -> Result<()> {
     check_type(name, matrix.value_type, value_type)?;
     if matrix.order != order {

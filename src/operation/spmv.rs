@@ -177,6 +177,7 @@ impl Planned<Spmv> {
         backend.spmv_once(cx, problem, scalars, x, y)
     }
 
+    #[inline(always)]
     fn check(&self, x: &DenseVector, y: &DenseVector, y_name: &str) -> Result<()> {
         let (rows, cols, _) = self.problem.a.shape_of(self.problem.op);
         let types = self.problem.types;
@@ -188,6 +189,7 @@ impl Planned<Spmv> {
     }
 }
 
+#[inline]
 fn check_vector(name: &str, v: &DenseVector, len: i64, value_type: DataType, what: &str) -> Result<()> {
     refuse_if!(v.len != len, invalid(name), "it has {} elements, expected the {len} {what}", v.len);
     check_type(name, v.value_type, value_type)?;

@@ -152,19 +152,22 @@ impl Plan {
         self.op
     }
 
+    #[inline]
     fn object(&self) -> Object {
         Object::Plan(std::ptr::from_ref(self).addr())
     }
 
     /// Locks the state for reading; an error if this thread is in a call that changes the plan.
+    #[inline(always)]
     fn read(&self) -> Result<Reading<'_>> {
-        let guard = match self.object().access() {
+        let (present, entry) = Entry::behind(self.object(), Access::Shared);
+        let guard = match present {
             None => self.inner.read(),
             // A recursive lock does not wait behind another thread that waits for writing.
             Some(Access::Shared) => self.inner.read_recursive(),
             Some(Access::Exclusive) => return Err(inside("changes")),
         };
-        Ok(Locked { guard, _entry: Entry::new(self.object(), Access::Shared) })
+        Ok(Locked { guard, _entry: entry })
     }
 
     /// Locks the state for writing; an error if this thread is in a call that reads or changes the plan.
@@ -314,22 +317,39 @@ impl Plan {
 
     /// Runs `f` with the operation and the handle's context, with its workspace locked. `name` is the C
     /// function; it is an error if the plan is of another operation than that function's.
+    #[inline]
     pub(crate) fn execute<O: Operation>(
         &self,
         handle: &Handle,
         name: &str,
         f: impl FnOnce(&Planned<O>, &Context) -> Result<()>,
     ) -> Result<()> {
+        let mut f = Some(f);
+        self.execute_task(handle, name, &mut |task, cx| match f.take() {
+            Some(f) => f(operation::planned(task, name)?, cx),
+            None => Ok(()),
+        })
+    }
+
+    /// The part of [`Self::execute`] that does not depend on the operation, compiled once for all.
+    fn execute_task(
+        &self,
+        handle: &Handle,
+        name: &str,
+        f: &mut dyn FnMut(&dyn Task, &Context) -> Result<()>,
+    ) -> Result<()> {
         self.check_handle(handle)?;
         let inner = self.read()?;
         inner.require_analyzed(name)?;
-        if !inner.task.is_deterministic() && handle.modes().deterministic {
+        if handle.is_deterministic() && !inner.task.is_deterministic() {
             return Err(deterministic::refused(inner.report.algorithm));
         }
-        inner.check_unchanged(&*self.backend, handle, Reads::All)?;
+        if handle.checks() {
+            inner.check_unchanged(&*self.backend, handle, Reads::All)?;
+        }
         handle.with_workspace(|cx, enqueuing| {
             enqueuing.reading(&self.in_flight, &*self.backend)?;
-            f(operation::planned(&*inner.task, name)?, cx)
+            f(&*inner.task, cx)
         })
     }
 
@@ -430,11 +450,11 @@ impl Plan {
         self.check_handle(handle)?;
         let mut inner = self.write()?;
         inner.require_analyzed(name)?;
-        handle.enqueue(|mut cx, enqueuing| {
+        handle.enqueue(|cx, enqueuing| {
             if let Some(allocator) = &inner.allocator {
                 cx.allocator = Arc::clone(allocator);
             }
-            enqueuing.changing(&self.in_flight, &*self.backend, || f(&mut inner, &cx))
+            enqueuing.changing(&self.in_flight, &*self.backend, || f(&mut inner, cx))
         })
     }
 
@@ -478,8 +498,19 @@ impl Plan {
         Ok(())
     }
 
+    #[inline]
     fn check_handle(&self, handle: &Handle) -> Result<()> {
-        let (mine, other) = (&self.backend, handle.backend());
+        // Most handles have the very backend that the plan was created with.
+        match Arc::ptr_eq(&self.backend, handle.backend_ref()) {
+            true => Ok(()),
+            false => self.check_other(&**handle.backend_ref()),
+        }
+    }
+
+    /// Checks that another handle's backend works where the plan's does.
+    #[cold]
+    fn check_other(&self, other: &dyn Backend) -> Result<()> {
+        let mine = &self.backend;
         require!(
             mine.kind() == other.kind() && mine.device() == other.device(),
             invalid("handle"),
@@ -512,6 +543,7 @@ impl Drop for Plan {
 }
 
 /// Returns `INVALID_STATE` for a call from a callback that would wait for the call that runs the callback.
+#[cold]
 fn inside(does: &str) -> Error {
     Error::state(format!(
         "plan: this thread is in the midst of a call that {does} it, as a function of tarsiaSetAllocator is"
@@ -709,11 +741,13 @@ impl Inner {
         Ok(out)
     }
 
+    #[inline]
     fn require_alive(&self) -> Result<()> {
         refuse_if!(self.destroyed, invalid("plan"), "it is not a live plan");
         Ok(())
     }
 
+    #[inline]
     fn require_analyzed(&self, name: &str) -> Result<()> {
         self.require_alive()?;
         require!(self.analyzed, state, "plan: {name} needs tarsiaPlan_analyze first");

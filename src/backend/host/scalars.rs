@@ -18,6 +18,7 @@ const SCALE_GRAIN: usize = 1 << 14;
 
 impl<T: Accumulator> Scalars<T> {
     /// Reads both; the error names the one that is NULL.
+    #[inline]
     pub fn read(alpha: Address, beta: Address) -> Result<Self> {
         // SAFETY: the caller of execute promises one scalar of the compute type at each address.
         let (alpha, beta) =

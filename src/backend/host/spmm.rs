@@ -245,6 +245,7 @@ struct Opened<'a, C: Combo> {
 
 /// Opens alpha, beta, B, C and a workspace of so many sums, and a panel of so many numbers. Returns `None` if C is empty or alpha is 0; in the latter case it has computed C = beta · C. `old`
 /// is a matrix with C's old values, or C itself.
+#[inline(always)]
 fn open<'a, C: Combo>(
     cx: &Context,
     parallel: bool,
@@ -260,7 +261,7 @@ fn open<'a, C: Combo>(
     if c_values.is_empty() {
         return Ok(None);
     }
-    let is_elsewhere = !old.lines().are(&c.lines()) && !scalars.skip_old();
+    let is_elsewhere = !std::ptr::eq(old, c) && !old.lines().are(&c.lines()) && !scalars.skip_old();
     if scalars.skip_product() {
         if is_elsewhere {
             memory::copy::copy_lines(&old.lines(), &c.lines());

@@ -115,6 +115,7 @@ impl<C: Combo> Opened<'_, C> {
 
 /// Opens alpha, beta, x, y and a workspace of `pieces` sums. Returns `None` if the result is just beta · y,
 /// after storing that. `old` has the old values of y and may be y itself.
+#[inline(always)]
 fn open<'a, C: Combo>(
     cx: &Context,
     parallel: bool,

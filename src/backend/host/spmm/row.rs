@@ -58,9 +58,11 @@ impl<C: Combo> SpmmProduct<C> for Csr<C::A> {
     }
 
     fn panel(&self, b_by_rows: bool, n: usize) -> usize {
+        if b_by_rows || n < FEWEST_PACKED {
+            return 0;
+        }
         let k = self.operand.rows("A").map_or(0, |(rows, _)| rows.cols);
-        let columns = if b_by_rows || n < FEWEST_PACKED { 0 } else { n.min(panel_columns::<C::Acc>()) };
-        k.saturating_mul(columns)
+        k.saturating_mul(n.min(panel_columns::<C::Acc>()))
     }
 
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
@@ -80,7 +82,7 @@ impl<V: Element> Csr<V> {
         let (n, strides) = (opened.n, opened.b_strides);
         // Unchecked loads rely on this.
         assert!(rows.cols == 0 || opened.b.len() > (rows.cols - 1) * strides.0 + (n - 1) * strides.1);
-        let product = RowProduct::<C, C::X> {
+        let mut product = RowProduct::<C, C::X> {
             rows,
             values,
             order: self.order.as_deref(),
@@ -95,7 +97,7 @@ impl<V: Element> Csr<V> {
                 && opened.scalars.skip_old(),
             streams: false,
         };
-        let product = RowProduct { streams: product.may_stream(), ..product };
+        product.streams = product.may_stream();
         let width = opened.panel / rows.cols.max(1);
         if strides.1 == 1 || width < FEWEST_PACKED {
             self.schedule.for_each_item(parallel, |work| product.item(&work));
