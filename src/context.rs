@@ -121,8 +121,8 @@ impl Enqueuing {
         }
     }
 
-    /// The part of [`Self::using`] for asynchronous calls. (Not cold, but outside of the code for others.)
-    #[cold]
+    /// The part of [`Self::using`] for asynchronous calls, outside of the code for others.
+    #[inline(never)]
     fn order(
         &self,
         object: &InFlight,
@@ -153,9 +153,9 @@ impl Enqueuing {
         result
     }
 
-    /// Records the work, also if enqueuing failed midway, as `result` says. (Not cold, but outside of the code for
-    /// synchronous calls.)
-    #[cold]
+    /// Records the work, even if `result` is an error of enqueuing it, and returns `result`. It is outside of the code
+    /// for synchronous calls.
+    #[inline(never)]
     fn finish<R>(self, result: Result<R>) -> Result<R> {
         match self {
             Enqueuing::Nothing | Enqueuing::Captured(_) => result,
@@ -443,9 +443,8 @@ impl Handle {
         }
     }
 
-    /// Begins a call that enqueues work, on a backend whose calls are asynchronous. (Not cold, but outside of the code for
-    /// others.)
-    #[cold]
+    /// Begins a call that enqueues work, on a backend whose calls are asynchronous, outside of the code for others.
+    #[inline(never)]
     fn begin(&self) -> Result<(CallGuard, Context, Enqueuing)> {
         let call = self.backend.begin_call()?;
         let mut state = self.state.lock();

@@ -37,12 +37,11 @@ struct Limits {
 
 // Lists and other numbers that are counted: SLOTS are slots for sums of parts, COUNTERS their
 // counters. PAIRS is the last section of the list WARPS.
-constexpr int RUNS = 0, WARPS = 1, PARTS = 2, SLOTS = 3, COUNTERS = 4, PAIRS = 5, LISTS = 6;
+constexpr int RUNS = 0, WARPS = 1, PARTS = 2, SLOTS = 3, COUNTERS = 4, PAIRS = 5;
 
-// Destinations of the lists, and the number of elements that each window has: counts[list ·
-// (windows
-// + 1) + window]. After the scan these are exclusive sums, and the length of each list is behind
-// its last window.
+// Destinations of the lists, and the number of elements that each window has. The counts of a list
+// are windows + 1 numbers: after the scan those are exclusive sums, with the length of the list
+// behind its last window.
 struct Lists {
     int64_t *counts;
     Run *runs, *warps;
@@ -327,7 +326,9 @@ extern "C" __global__ void __launch_bounds__(1024)
 // Adds to counts[b], for every `step`-th row, the number of entries that are at a distance d from
 // the diagonal (scaled to the matrix's shape) with b = floor(4 log2(1 + d)). The logarithm is taken
 // as linear between powers of two: b is the exponent and 2 bits of the mantissa of 1 + d as a
-// float. The pattern may be invalid: what is outside of the matrix is left out.
+// float. The pattern may be invalid: what is outside of the matrix is left out, and of a row that
+// is longer than MOST_OF_ROW what comes behind, so that wrong offsets cannot take long.
+constexpr int64_t MOST_OF_ROW = 1 << 16;
 template <class J>
 __device__ __forceinline__ void reach(const void *offsets, int64_t wide, const J *indices,
                                       int64_t base, int64_t rows, int64_t cols, int64_t nnz,
@@ -337,11 +338,15 @@ __device__ __forceinline__ void reach(const void *offsets, int64_t wide, const J
     __syncthreads();
     const int64_t row = (int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32) * step;
     if (row < rows) {
-        const auto at = [&](int64_t i) { return Offsets{offsets, wide}.at(i) - base; };
-        const int64_t begin = max(at(row), int64_t(0)), end = min(at(row + 1), nnz);
+        // Unsigned arithmetic: an offset that is wrong may be any number.
+        const auto at = [&](int64_t i) {
+            const int64_t found = int64_t(uint64_t(Offsets{offsets, wide}.at(i)) - uint64_t(base));
+            return found < 0 ? 0 : found < nnz ? found : nnz;
+        };
+        const int64_t begin = at(row), end = min(at(row + 1), begin + MOST_OF_ROW);
         const int64_t diagonal = int64_t(double(row) / double(rows) * double(cols));
         for (int64_t i = begin + threadIdx.x % 32; i < end; i += 32) {
-            const int64_t column = int64_t(indices[i]) - base;
+            const int64_t column = int64_t(uint64_t(int64_t(indices[i])) - uint64_t(base));
             if (column < 0 || column >= cols)
                 continue;
             const float distance = float(1 + abs(column - diagonal));

@@ -107,8 +107,8 @@ impl RawMemory for LentMemory {
         }
     }
 
-    fn release_after(&self, address: Address, bytes: usize, stream: Address) -> bool {
-        self.take_back(address) || self.rest.release_after(address, bytes, stream)
+    fn release_after(&self, address: Address, stream: Address) -> bool {
+        self.take_back(address) || self.rest.release_after(address, stream)
     }
 }
 

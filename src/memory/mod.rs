@@ -69,7 +69,7 @@ pub trait RawMemory: Send + Sync {
     }
     /// Releases the memory once the work that is on the stream now is done, without blocking. Returns false,
     /// and does nothing, where that is not possible.
-    fn release_after(&self, _address: Address, _bytes: usize, _stream: Address) -> bool {
+    fn release_after(&self, _address: Address, _stream: Address) -> bool {
         false
     }
 }
@@ -426,7 +426,7 @@ impl Block {
         if address.is_null() {
             return true;
         }
-        if !allocator.memory.release_after(*address, *len, stream) {
+        if !allocator.memory.release_after(*address, stream) {
             return false;
         }
         allocator.live.fetch_sub(*len, Ordering::Relaxed);

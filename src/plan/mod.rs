@@ -214,7 +214,6 @@ impl Plan {
     pub fn analyze(&self, handle: &Handle) -> Result<()> {
         self.check_handle(handle)?;
         self.backend.require_blocking(handle.stream(), "tarsiaPlan_analyze")?;
-        let _call = self.backend.begin_call()?;
         let inner = self.write_early(
             "it is analyzed already; tarsiaPlan_updateValues brings new values, a new plan a new pattern",
         )?;
@@ -240,7 +239,10 @@ impl Plan {
         let mut unfinished = Unfinished { plan: self, lock: Some(inner) };
         let mut warnings = Vec::new();
         let report = match &mut unfinished.lock {
-            Some(inner) => inner.analyze(&*self.backend, handle, &mut warnings),
+            Some(inner) => self
+                .backend
+                .begin_call()
+                .and_then(|_call| inner.analyze(&*self.backend, handle, &mut warnings)),
             None => unreachable!("locked above"),
         };
         let warn = || warnings.into_iter().for_each(|text| handle.log(LogLevel::Warning, || text));
@@ -327,7 +329,7 @@ impl Plan {
         let mut f = Some(f);
         self.execute_task(handle, name, &mut |task, cx| match f.take() {
             Some(f) => f(operation::planned(task, name)?, cx),
-            None => Ok(()),
+            None => unreachable!("a product is executed once"),
         })
     }
 

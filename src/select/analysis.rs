@@ -5,10 +5,9 @@
 //!
 //! The H100's numbers are fitted to the column analysis_ms of benches/results/h100-analysis.tsv, and for `smat`,
 //! `dense`, `swift`, SpGEMM and orders to that of h100-spmm.tsv, h100-spmm-swift.tsv, h100-spgemm.tsv and
-//! h100-spmm-orders.tsv, by least absolute relative errors, which are
-//! 10 to 60 % in the mean (more for `dense`, which also depends on the number of columns); the host's numbers
-//! to zen4-2-threads-spmv.tsv, -spmm.tsv and -spgemm.tsv. Estimates that were not measured are marked as
-//! such.
+//! h100-spmm-orders.tsv, by least absolute relative errors, which are 10 to 60 % in the mean (more for `dense`,
+//! which also depends on the number of columns); the host's numbers to zen4-2-threads-spmv.tsv, -spmm.tsv and
+//! -spgemm.tsv. Estimates that were not measured are marked as such.
 //!
 //! On other GPUs the costs of entries and rows are scaled by memory bandwidth, since conversions are passes
 //! over arrays; the start, which is launches and waits, is the same.
@@ -56,12 +55,20 @@ pub struct Costs {
     orders: [Cost; 2],
     /// Seconds of counting the pattern statistics of SpMV, SpMM and SpGEMM.
     statistics: [f64; 3],
+    /// Share of its least time that an execution of SpMV and of SpMM is likely to gain by another algorithm than the
+    /// simplest.
+    gains: [f64; 2],
+    /// Least seconds of an execution.
+    least_execute: f64,
 }
 
 /// Costs on an H100. `statistics` has the medians of what the default takes beyond the same algorithm by name;
 /// SpGEMM's is from docs/choosing.md. Two are estimates: `copy`, from the 0.2 ms and more that analyses with
 /// a sort of the columns take beyond those without, and 20 passes over 12 bytes an entry; `columns`, from two
-/// passes over 4 bytes an entry and one over 2, in newly allocated memory, with a launch and a wait.
+/// passes over 4 bytes an entry and one over 2, in newly allocated memory, with a launch and a wait. `gains` are
+/// what `sell` has over `csr` in the mean of 28 real matrices, and more than what the best algorithm has over `row`
+/// (docs/algorithms/memory-and-streams.md); `least_execute` is an empty kernel and a chain of dependent loads
+/// (docs/algorithms/row.md, "What bounds small products").
 pub const H100: Costs = Costs {
     algorithms: &[
         (Algorithm::Csr, cost(30.0, 2.0, 80.0)),
@@ -83,6 +90,8 @@ pub const H100: Costs = Costs {
     columns: cost(30.0, 7.0, 5.0),
     orders: [cost(331.0, 0.0, 67_300.0), cost(1522.0, 2355.0, 59_600.0)],
     statistics: [30e-6, 70e-6, 100e-6],
+    gains: [0.45, 0.3],
+    least_execute: 5e-6,
 };
 
 /// Costs on two threads of a server processor. Measured are `sell` as SpMV's default, `row` as SpMM's and
@@ -111,6 +120,8 @@ pub const HOST: Costs = Costs {
     columns: cost(12.0, 530.0, 140.0),
     orders: [cost(331.0, 0.0, 67_300.0), cost(1522.0, 2355.0, 59_600.0)],
     statistics: [0.0; 3],
+    gains: [0.45, 0.3],
+    least_execute: 0.0,
 };
 
 impl Costs {
@@ -144,13 +155,6 @@ pub struct Amortized {
 /// Factor by which predictions may be off: the root mean square of the errors' logarithms is 0.13 to 0.40
 /// (docs/algorithms/choice.md, "Choices that were learned").
 const OFF: f64 = 2.0;
-/// Share of its least time that an execution of SpMV and of SpMM may gain by another algorithm than the simplest:
-/// what was measured in the mean of 28 real matrices for `sell` over `csr`, and more than what the best algorithm
-/// has over `row`.
-const GAINS: [f64; 2] = [0.45, 0.3];
-/// Least seconds of an execution: those of an empty kernel and of a chain of dependent loads (docs/algorithms/row.md,
-/// "What bounds small products").
-const LEAST_EXECUTE: f64 = 5e-6;
 /// Number of executions of one measurement, including the first one, which is not timed.
 const TIMED_EXECUTES: f64 = 6.0;
 
@@ -214,14 +218,14 @@ impl Amortized {
     /// Returns whether counting the pattern statistics of SpMV may pay.
     pub fn may_inspect_spmv(&self, execute: f64) -> bool {
         use Algorithm::{Csr, Dasp, MaskBlock, Sell, Stream};
-        let gain = GAINS[0] * execute.max(LEAST_EXECUTE);
+        let gain = self.costs.gains[0] * execute.max(self.costs.least_execute);
         self.may_inspect(gain, self.costs.statistics[0], Csr, &[Sell, Stream, Dasp, MaskBlock])
     }
 
     /// Returns whether counting the pattern statistics of SpMM may pay.
     pub fn may_inspect_spmm(&self, execute: f64) -> bool {
         use Algorithm::{Dense, Row, SpmmSell, Window};
-        let gain = GAINS[1] * execute.max(LEAST_EXECUTE);
+        let gain = self.costs.gains[1] * execute.max(self.costs.least_execute);
         self.may_inspect(gain, self.costs.statistics[1], Row, &[SpmmSell, Window, Dense])
     }
 
@@ -237,7 +241,7 @@ impl Amortized {
 
     /// Returns whether clustering rows, which takes at least `seconds`, may pay.
     pub fn may_cluster(&self, execute: f64, seconds: f64) -> bool {
-        !self.is_known() || self.executes as f64 * execute * GAINS[1] > seconds
+        !self.is_known() || self.executes as f64 * execute * self.costs.gains[1] > seconds
     }
 
     /// Returns whether `tile` costs less in total than `hash`, which takes `execute` seconds, `gain` times as

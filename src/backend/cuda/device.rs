@@ -151,14 +151,8 @@ thread_local! {
     static BEGUN: Cell<Option<Begun>> = const { Cell::new(None) };
 }
 
-/// Returns whether a whole call of this thread has begun.
-pub fn is_in_call() -> bool {
-    BEGUN.get().is_some()
-}
-
 /// Ends what [`Device::begin_call`] began.
 fn end_call() {
-    memory::release_rest();
     BEGUN.set(None);
     let mut context: Raw = std::ptr::null_mut();
     // SAFETY: `context` is valid for a write; `begin_call` has pushed one.

@@ -19,7 +19,6 @@ mod tests;
 pub use numbers::Numbers;
 pub use readback::Readback;
 
-use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -28,7 +27,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use self::cache::Cache;
-use super::device::{self, Device, Relaxed};
+use super::device::{Device, Relaxed};
 use super::driver::{self, check, device_ptr, raw, Copy2d, MemPoolProps, Raw};
 use super::launch::{self, Kernel};
 use crate::error::{Error, Result, Status};
@@ -306,7 +305,6 @@ impl RawMemory for CudaMemory {
                     && matches!(is_capturing(stream), Ok(false))
                     && synchronize(stream).is_ok() =>
             {
-                keep_released(stream);
                 pool.allocate_and_wait(bytes)
             }
             done => done,
@@ -331,55 +329,12 @@ impl RawMemory for CudaMemory {
         pool.release_behind((address, bytes), pending);
     }
 
-    fn release_after(&self, address: Address, bytes: usize, stream: Address) -> bool {
-        if Cache::may_keep(bytes) && device::is_in_call() {
-            let device = Arc::clone(&self.0);
-            RELEASED.with_borrow_mut(|all| all.push(Released { device, stream, piece: (address, bytes) }));
-            return true;
-        }
+    fn release_after(&self, address: Address, stream: Address) -> bool {
         let (Ok(_entered), Ok(pool)) = (self.0.enter(), self.0.pool()) else {
             return false;
         };
         let _relaxed = Relaxed::enter();
         pool.release_after(address, stream)
-    }
-}
-
-/// Small piece of memory that a call has released behind work of a stream.
-struct Released {
-    device: Arc<Device>,
-    stream: Address,
-    piece: Piece,
-}
-
-thread_local! {
-    /// Pieces that the present call of this thread has released behind work. They go to the cache when the call
-    /// waits for that work, as most analyses do at their end: released to the driver they would have to be
-    /// allocated again.
-    static RELEASED: RefCell<Vec<Released>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Keeps what the call has released behind work of the stream, for which it has waited.
-fn keep_released(stream: Address) {
-    let (done, others): (Vec<_>, Vec<_>) =
-        RELEASED.take().into_iter().partition(|released| released.stream == stream);
-    RELEASED.set(others);
-    for Released { device, piece, .. } in done {
-        // If the context is gone, so is its memory.
-        let (Ok(_entered), Ok(pool)) = (device.enter(), device.pool()) else { continue };
-        let _relaxed = Relaxed::enter();
-        pool.release(piece);
-    }
-}
-
-/// Releases, at the end of a call, what it has released behind work for which it has not waited.
-pub(super) fn release_rest() {
-    for Released { device, stream, piece } in RELEASED.take() {
-        let (Ok(_entered), Ok(pool)) = (device.enter(), device.pool()) else { continue };
-        let _relaxed = Relaxed::enter();
-        if !pool.release_after(piece.0, stream) && synchronize(stream).is_ok() {
-            pool.release(piece);
-        }
     }
 }
 
@@ -486,11 +441,21 @@ macro_rules! filled_members {
 pub(super) use filled_members;
 
 /// Waits for the stream that has filled `memory`, so that other streams may use it.
-pub fn filled<F: Fill>(cx: &Context, mut memory: F) -> Result<F> {
+pub fn filled<F: Fill>(cx: &Context, memory: F) -> Result<F> {
+    filled_from(cx, memory, ())
+}
+
+/// Does the same, and drops what only the analysis has used. Released behind that work, it would go back to the driver;
+/// now that nothing uses it the library keeps it for the next analysis.
+pub fn filled_from<F: Fill, T: Fill>(cx: &Context, mut memory: F, mut temporary: T) -> Result<F> {
     synchronize(cx.stream)?;
     memory.mark_filled();
-    keep_released(cx.stream);
+    temporary.mark_filled();
     Ok(memory)
+}
+
+impl Fill for () {
+    fn mark_filled(&mut self) {}
 }
 
 impl<T: Pod> Drop for DeviceBuffer<T> {

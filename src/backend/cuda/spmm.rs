@@ -38,7 +38,7 @@ use self::window::{DenseTiles, MaskedTiles, WindowSpmm};
 use super::check;
 use super::device::{Device, DeviceCall, Relaxed};
 use super::launch::{blocks_of_grid, launch, launch_early, launch_product, Kernel, Overlap};
-use super::memory::{filled, filled_members, Readback};
+use super::memory::{filled_from, filled_members, Readback};
 use super::module::kinds::{kernel_kinds, Kind};
 use super::operand::{Operand, RowStats, Rows};
 use super::order::{methods_of_ordered_rows, Order as RowOrder};
@@ -288,7 +288,7 @@ fn lines(bytes: usize) -> usize {
 /// counts.
 type CountedRows = (Operand, RowOrder, RowStats, RowCounts);
 
-/// Counts the rows of op(A), and validates them unless that was done already. Blocks, unless they have been counted.
+/// Counts the rows of op(A) for `row`, and validates them, unless that was done already. Blocks.
 fn count_rows(analysis: &Analysis<'_>, source: Source, order: &select::RowOrder) -> Result<CountedRows> {
     let &Analysis { cx, problem, .. } = analysis;
     if let Some(counts) = analysis.take_row_counts(source, order) {
@@ -302,9 +302,10 @@ fn count_rows(analysis: &Analysis<'_>, source: Source, order: &select::RowOrder)
     if let (Some(rows), Some(groups)) = (unchecked, groups) {
         const CHECK: usize = RowCounts::WORDS;
         const _: () = assert!(CHECK + check::DEVICE_WORDS <= Readback::WORDS);
+        let mut counts = RowCounts::new(cx, &rows, Lengths::OfGroups(groups))?;
         let overlap = &Overlap::new(true);
         check::enqueue_rows(cx, &rows, &words, CHECK, None, overlap)?;
-        let mut counts = RowCounts::enqueue(cx, &rows, Lengths::OfGroups(groups), (&words, 0), overlap)?;
+        counts.enqueue(cx, &rows, (&words, 0), overlap)?;
         words.fetch(cx, CHECK)?;
         let words = words.wait(cx)?;
         counts.read(words, 0);
@@ -318,7 +319,8 @@ fn count_rows(analysis: &Analysis<'_>, source: Source, order: &select::RowOrder)
     let rows = operand.rows();
     let groups = groups_of(cx.device, problem, &rows, order);
     let lengths = groups.map_or(Lengths::Longest(stats.max), Lengths::OfGroups);
-    let mut counts = RowCounts::enqueue(cx, &rows, lengths, (&words, 0), &Overlap::new(true))?;
+    let mut counts = RowCounts::new(cx, &rows, lengths)?;
+    counts.enqueue(cx, &rows, (&words, 0), &Overlap::new(true))?;
     words.fetch(cx, RowCounts::WORDS)?;
     counts.read(words.wait(cx)?, 0);
     Ok((operand, row_order, stats, counts))
@@ -329,7 +331,7 @@ impl RowSpmm {
         let &Analysis { cx, problem, .. } = analysis;
         let (operand, order, stats, counts) = count_rows(analysis, source, order)?;
         let rows = operand.rows();
-        let (schedule, reach) = counts.fill(cx, &rows, stats.max)?;
+        let (schedule, reach, counts) = counts.fill(cx, &rows, stats.max)?;
         let mean = rows.nnz / rows.rows.max(1);
         let kernels = Kernels::load(cx.device, problem.types, rows.index_type)?;
         if schedule.has_groups() {
@@ -337,7 +339,8 @@ impl RowSpmm {
         }
         let (device, problem) = (Arc::clone(cx.device), *problem);
         let copied = usize::MAX;
-        filled(cx, RowSpmm { device, problem, operand, order, schedule, kernels, mean, reach, copied })
+        let made = RowSpmm { device, problem, operand, order, schedule, kernels, mean, reach, copied };
+        filled_from(cx, made, counts)
     }
 
     /// Type of the sums.
@@ -420,30 +423,30 @@ impl RowSpmm {
     }
 }
 
-/// Loaded kernels by the address of their device, which lives as long as the process, and by types.
-type Loaded = HashMap<(usize, Types, IndexType), Arc<Kernels>>;
+/// Loaded kernels by the address of their device, which lives as long as the process, and by types. Each has a cell of
+/// its own, so that nobody waits while others are loaded.
+type Loaded = HashMap<(usize, Types, IndexType), Arc<OnceCell<Arc<Kernels>>>>;
 static LOADED: Lazy<Mutex<Loaded>> = Lazy::new(Mutex::default);
 
 impl Kernels {
     /// Returns the kernels for these types, which are loaded once in a process.
     fn load(device: &Arc<Device>, types: Types, width: IndexType) -> Result<Arc<Self>> {
         let key = (Arc::as_ptr(device).addr(), types, width);
-        let mut loaded = LOADED.lock();
-        if let Some(kernels) = loaded.get(&key) {
-            return Ok(Arc::clone(kernels));
-        }
+        let cell = Arc::clone(LOADED.lock().entry(key).or_default());
+        cell.get_or_try_init(|| Self::loaded_anew(device, types, width).map(Arc::new)).cloned()
+    }
+
+    fn loaded_anew(device: &Device, types: Types, width: IndexType) -> Result<Self> {
         // The call may come during a capture.
         let _relaxed = Relaxed::enter();
         let narrow = |columns, lanes| NARROW_B.load(device, (types_name(types), width, columns, lanes));
-        let kernels = Arc::new(Kernels {
+        Ok(Kernels {
             rows: RowKernels::load(device, types, width, PACKS, [SINGLE, TWINS], narrow)?,
             finish: FINISH.load(device, (result_name(types),))?,
             pack: pack_kernel(device, types.x)?,
             lists: OnceCell::new(),
             groups: OnceCell::new(),
-        });
-        loaded.insert(key, Arc::clone(&kernels));
-        Ok(kernels)
+        })
     }
 
     /// Kernels for lists that are made before each product.

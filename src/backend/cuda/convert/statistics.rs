@@ -58,7 +58,10 @@ mod tests {
         let overlap = &Overlap::new(true);
         enqueue(cx, rows, x_bytes, words.at(0), overlap).unwrap();
         let wanted = rows.rows > 0 && may_share(rows.rows as usize, rows.nnz as usize);
-        let _same = wanted.then(|| enqueue_shared(cx, rows, words.at(SHARED), overlap).unwrap());
+        let same = DeviceBuffer::new(cx, rows.rows as usize).unwrap();
+        if wanted {
+            enqueue_shared(cx, rows, &same, words.at(SHARED), overlap).unwrap();
+        }
         words.fetch(cx, WORDS).unwrap();
         let words = words.wait(cx).unwrap()[..WORDS].to_vec();
         SpmvStatistics::new((rows.rows as u64, rows.cols as u64, rows.nnz as u64), x_bytes, words)

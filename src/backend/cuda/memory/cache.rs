@@ -41,11 +41,6 @@ impl Cache {
         bytes.next_multiple_of(STEP.max(bytes.next_power_of_two() / 16))
     }
 
-    /// Returns whether a cache with room keeps pieces of `bytes`.
-    pub fn may_keep(bytes: usize) -> bool {
-        (1..=MOST_OF_PIECE).contains(&bytes)
-    }
-
     /// Takes a piece for `bytes` out of the cache.
     pub fn take(&mut self, bytes: usize) -> Option<Address> {
         let capacity = Self::capacity(bytes);
@@ -58,7 +53,7 @@ impl Cache {
     /// too large or of unknown size (0).
     pub fn keep(&mut self, (address, bytes): (Address, usize)) -> bool {
         let capacity = Self::capacity(bytes);
-        if !Self::may_keep(bytes) || self.bytes + capacity > self.most {
+        if bytes == 0 || bytes > MOST_OF_PIECE || self.bytes + capacity > self.most {
             return false;
         }
         self.pieces.entry(capacity).or_default().push(address);

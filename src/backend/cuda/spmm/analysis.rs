@@ -132,13 +132,15 @@ impl Analysis<'_> {
         const _: () = assert!(CHECK + check::DEVICE_WORDS <= Readback::WORDS);
         let &Analysis { cx, problem, shared } = self;
         let mut words = Readback::take(cx)?;
-        let overlap = &Overlap::new(true);
-        check::enqueue_rows(cx, rows, &words, CHECK, Some(SORTED), overlap)?;
         // `row` is the algorithm that is chosen most often, and its counts take less than another wait.
         let groups = super::groups_of(cx.device, problem, rows, &RowOrder::new(Reorder::None));
-        let enqueue =
-            |groups| RowCounts::enqueue(cx, rows, Lengths::OfGroups(groups), (&words, ROW), overlap);
-        let row_counts = groups.map(enqueue).transpose()?;
+        let row_counts =
+            groups.map(|groups| RowCounts::new(cx, rows, Lengths::OfGroups(groups))).transpose()?;
+        let overlap = &Overlap::new(true);
+        check::enqueue_rows(cx, rows, &words, CHECK, Some(SORTED), overlap)?;
+        if let Some(counts) = &row_counts {
+            counts.enqueue(cx, rows, (&words, ROW), overlap)?;
+        }
         number::enqueue_statistics(cx, rows, shape, words.at(SORTED), words.at(0))?;
         words.fetch(cx, CHECK)?;
         let words = words.wait(cx)?;

@@ -5,12 +5,12 @@ use super::reach;
 use super::schedule::{Counting, Lengths, Schedule};
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::Overlap;
-use crate::backend::cuda::memory::Readback;
+use crate::backend::cuda::memory::{DeviceBuffer, Readback};
 use crate::backend::cuda::operand::Rows;
 use crate::error::Result;
 use crate::select::spmm::reach::Reach;
 
-/// Counts that have been enqueued, and their numbers once they have been read.
+/// Memory for the counts, and their numbers once they have been read.
 pub(super) struct RowCounts {
     /// `None` if rows need no lists.
     counting: Option<Counting>,
@@ -21,17 +21,25 @@ impl RowCounts {
     /// Number of words of a readback page that the counts take.
     pub(super) const WORDS: usize = Counting::WORDS + reach::WORDS;
 
+    /// Allocates what the counts need, before the first kernel of the overlap: an allocator of the user's may give
+    /// memory in the order of the stream.
+    pub(super) fn new(cx: &DeviceCall<'_>, rows: &Rows, lengths: Lengths) -> Result<Self> {
+        Ok(RowCounts { counting: Counting::new(cx, rows, lengths)?, numbers: Vec::new() })
+    }
+
     /// Enqueues the counts, to the words of a page from `at` on. The pattern may be invalid.
     pub(super) fn enqueue(
+        &self,
         cx: &DeviceCall<'_>,
         rows: &Rows,
-        lengths: Lengths,
         (words, at): (&Readback, usize),
         overlap: &Overlap,
-    ) -> Result<Self> {
+    ) -> Result<()> {
         reach::enqueue(cx, rows, words.at(at + Counting::WORDS), overlap)?;
-        let counting = Counting::enqueue(cx, rows, lengths, words.at(at), overlap)?;
-        Ok(RowCounts { counting, numbers: Vec::new() })
+        match &self.counting {
+            Some(counting) => counting.enqueue(cx, rows, words.at(at), overlap),
+            None => Ok(()),
+        }
     }
 
     /// Takes the numbers from the page's words, which the caller has waited for.
@@ -39,13 +47,22 @@ impl RowCounts {
         self.numbers = words[at..][..RowCounts::WORDS].to_vec();
     }
 
-    /// Makes the lists of rows that are valid, of which the longest has so many entries.
-    pub(super) fn fill(self, cx: &DeviceCall<'_>, rows: &Rows, longest: i64) -> Result<(Schedule, Reach)> {
+    /// Makes the lists of rows that are valid, of which the longest has so many entries. Also returns memory that the
+    /// kernel which has been enqueued reads.
+    pub(super) fn fill(
+        self,
+        cx: &DeviceCall<'_>,
+        rows: &Rows,
+        longest: i64,
+    ) -> Result<(Schedule, Reach, Option<DeviceBuffer<i64>>)> {
         let (lengths, distances) = self.numbers.split_at(Counting::WORDS);
-        let schedule = match self.counting {
-            Some(counting) => counting.fill(cx, rows, lengths)?,
-            None => Schedule::without_lists(rows, longest)?,
+        let (schedule, counts) = match self.counting {
+            Some(counting) => {
+                let (schedule, counts) = counting.fill(cx, rows, lengths)?;
+                (schedule, Some(counts))
+            }
+            None => (Schedule::without_lists(rows, longest)?, None),
         };
-        Ok((schedule, reach::of(cx, rows, longest, distances)))
+        Ok((schedule, reach::of(cx, rows, longest, distances), counts))
     }
 }

@@ -102,7 +102,7 @@ fn making(device: &Device) -> Result<Kernel> {
 pub(super) enum Lengths {
     /// Groups of lanes for rows of B and C that are aligned.
     OfGroups(Groups),
-    /// Entries of the longest row, for all other kernels.
+    /// Entries of the longest row, for all other kernels: the rows must have been validated.
     Longest(i64),
 }
 
@@ -140,7 +140,7 @@ struct MadeAt {
     parts: Address,
 }
 
-/// Counts of the lists' elements, which have been enqueued; [`Counting::fill`] makes the lists.
+/// Counts of the lists' elements; [`Counting::fill`] makes the lists when they are known.
 pub(super) struct Counting {
     limits: Limits,
     is_for_groups: bool,
@@ -152,16 +152,8 @@ impl Counting {
     /// Number of words of a readback page that the lengths of the lists take.
     pub(super) const WORDS: usize = LISTS;
 
-    /// Enqueues the counts, and the lengths of the lists to these words of a page; `None` if rows need no
-    /// lists. The pattern may be invalid, but lists without groups depend on the entries of the longest row. The
-    /// second of its kernels waits for all before it, and so ends the overlap.
-    pub(super) fn enqueue(
-        cx: &DeviceCall<'_>,
-        rows: &Rows,
-        by: Lengths,
-        words: Address,
-        overlap: &Overlap,
-    ) -> Result<Option<Self>> {
+    /// Allocates the counts for these rows, whose pattern may be invalid; `None` if they need no lists.
+    pub(super) fn new(cx: &DeviceCall<'_>, rows: &Rows, by: Lengths) -> Result<Option<Self>> {
         // Lists number rows by 32 bits; a matrix with more rows has no lists.
         let Ok(count) = i32::try_from(rows.rows) else { return Ok(None) };
         let multiprocessors = i64::from(cx.device.properties().multiprocessors);
@@ -176,19 +168,38 @@ impl Counting {
         let Some(limits) = limits.filter(|_| count > 0) else { return Ok(None) };
         let windows = (count as usize).div_ceil(WINDOW);
         let counts = DeviceBuffer::<i64>::new(cx, LISTS * (windows + 1))?;
-        let kernel = |name| cx.device.modules().kernel("spmm/tasks", name);
-        let (counting, scan) = (kernel("spmm_tasks_count")?, kernel("spmm_tasks_scan")?);
-        // SAFETY: `counts` has an element for each list and window of rows, and one more for each list.
-        unsafe {
-            launch_overlapping!(overlap, counting, windows as u32, WINDOW as u32, 0, cx.stream;
-                rows.offsets, rows.offset_type.wide(), rows.base, rows.rows, limits, counts.address())?;
-            launch!(scan, LISTS as u32, 1024, 0, cx.stream; counts.address(), windows as i64, words)?;
-        }
         Ok(Some(Counting { limits, is_for_groups: matches!(by, Lengths::OfGroups(_)), counts }))
     }
 
-    /// Makes the lists of rows that are valid, given their lengths.
-    pub(super) fn fill(self, cx: &DeviceCall<'_>, rows: &Rows, lengths: &[u64]) -> Result<Schedule> {
+    /// Enqueues the counts, and the lengths of the lists to these words of a page. The second of its kernels waits
+    /// for all before it, and so ends the overlap.
+    pub(super) fn enqueue(
+        &self,
+        cx: &DeviceCall<'_>,
+        rows: &Rows,
+        words: Address,
+        overlap: &Overlap,
+    ) -> Result<()> {
+        let kernel = |name| cx.device.modules().kernel("spmm/tasks", name);
+        let (counting, scan) = (kernel("spmm_tasks_count")?, kernel("spmm_tasks_scan")?);
+        let windows = (rows.rows as usize).div_ceil(WINDOW);
+        let counts = self.counts.address();
+        // SAFETY: `counts` has an element for each list and window of rows, and one more for each list.
+        unsafe {
+            launch_overlapping!(overlap, counting, windows as u32, WINDOW as u32, 0, cx.stream;
+                rows.offsets, rows.offset_type.wide(), rows.base, rows.rows, self.limits, counts)?;
+            launch!(scan, LISTS as u32, 1024, 0, cx.stream; counts, windows as i64, words)
+        }
+    }
+
+    /// Makes the lists of rows that are valid, given their lengths. Also returns the counts, which the kernel that
+    /// has been enqueued reads.
+    pub(super) fn fill(
+        self,
+        cx: &DeviceCall<'_>,
+        rows: &Rows,
+        lengths: &[u64],
+    ) -> Result<(Schedule, DeviceBuffer<i64>)> {
         let [count, quads, part_count, slots, counter_count, pairs] =
             [0, 1, 2, 3, 4, 5].map(|list| lengths[list] as i64);
         let warp_count = quads + pairs;
@@ -203,7 +214,7 @@ impl Counting {
                 rows.offsets, rows.offset_type.wide(), rows.base, rows.rows, self.limits, self.counts.address(),
                 runs.address(), warps.address(), parts.address())?;
         }
-        Ok(Schedule {
+        let schedule = Schedule {
             lists: Lists::Kept { runs, warps, parts },
             is_packed: self.limits.quota > 0,
             row_count: rows.rows,
@@ -214,7 +225,8 @@ impl Counting {
             part_count,
             slots,
             counter_count,
-        })
+        };
+        Ok((schedule, self.counts))
     }
 }
 

@@ -74,14 +74,15 @@ impl InspectedMatrix {
 
 /// Marks the rows that have the columns of the row before, regardless of a layout's limits, and adds the
 /// entries of items of 2 and of 3 rows to two words. The pattern need not be valid. The second of its kernels
-/// waits for all before it, and so ends the overlap.
+/// waits for all before it, and so ends the overlap. `same` has a byte for each row; it is allocated before the first
+/// kernel of the overlap, since an allocator of the user's may give memory in the order of the stream.
 pub(crate) fn enqueue_shared(
     cx: &DeviceCall<'_>,
     rows: &Rows,
+    same: &DeviceBuffer<u8>,
     entries: Address,
     overlap: &Overlap,
-) -> Result<DeviceBuffer<u8>> {
-    let same = DeviceBuffer::<u8>::new(cx, rows.rows as usize)?;
+) -> Result<()> {
     let count = rows.rows as u64;
     let multiprocessors = cx.device.properties().multiprocessors;
     let rows_log2 = rows_per_warp_log2(count, multiprocessors.into());
@@ -102,29 +103,38 @@ pub(crate) fn enqueue_shared(
     // SAFETY: there are rows + 1 offsets, one byte per row, and room for both numbers.
     unsafe {
         launch!(kernel, (windows, (MOST_ITEM_ROWS - 1) as u32), sell::CONVERT_THREADS, 0, cx.stream;
-            rows.offsets, same.address(), rows.base, rows.rows, rows.nnz, WINDOW as i32, entries)?;
+            rows.offsets, same.address(), rows.base, rows.rows, rows.nnz, WINDOW as i32, entries)
     }
-    Ok(same)
 }
 
-/// Enqueues the kernels that inspect the values and what rows share.
+/// Allocates a byte for each row where kernels may take rows that share columns; `None` elsewhere.
+fn marks_of_same_rows(
+    cx: &DeviceCall<'_>,
+    problem: &SpmvProblem,
+    rows: &Rows,
+) -> Result<Option<DeviceBuffer<u8>>> {
+    // Complex kernels take single rows only, and converted layouts number rows by 32 bits.
+    let numbered = rows.rows.max(rows.cols) <= i64::from(i32::MAX);
+    let is_real = !problem.types.a.is_complex();
+    let wanted = numbered && is_real && may_share(rows.rows as usize, rows.nnz as usize);
+    (wanted && rows.rows > 0).then(|| DeviceBuffer::new(cx, rows.rows as usize)).transpose()
+}
+
+/// Enqueues the kernels that inspect the values and, if there are marks for it, what rows share.
 fn enqueue(
     cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
     rows: &Rows,
+    same: Option<&DeviceBuffer<u8>>,
     words: &Readback,
     overlap: &Overlap,
-) -> Result<Option<DeviceBuffer<u8>>> {
-    let value_type = problem.types.a;
+) -> Result<()> {
     if !problem.value_updates {
-        values::enqueue(cx, rows.values, rows.nnz, value_type, words.at(LOST), overlap)?;
+        values::enqueue(cx, rows.values, rows.nnz, problem.types.a, words.at(LOST), overlap)?;
     }
-    // Complex kernels take single rows only, and converted layouts number rows by 32 bits.
-    let numbered = rows.rows.max(rows.cols) <= i64::from(i32::MAX);
-    let wanted = numbered && !value_type.is_complex() && may_share(rows.rows as usize, rows.nnz as usize);
-    match wanted && rows.rows > 0 {
-        true => enqueue_shared(cx, rows, words.at(SHARED), overlap).map(Some),
-        false => Ok(None),
+    match same {
+        Some(same) => enqueue_shared(cx, rows, same, words.at(SHARED), overlap),
+        None => Ok(()),
     }
 }
 
@@ -140,8 +150,9 @@ impl StorageProperties {
 
     /// Inspects rows that are valid. Blocks.
     pub(super) fn of_rows(cx: &DeviceCall<'_>, problem: &SpmvProblem, rows: &Rows) -> Result<Self> {
+        let same = marks_of_same_rows(cx, problem, rows)?;
         let mut words = Readback::take(cx)?;
-        let same = enqueue(cx, problem, rows, &words, &Overlap::new(true))?;
+        enqueue(cx, problem, rows, same.as_ref(), &words, &Overlap::new(true))?;
         words.fetch(cx, FETCHED)?;
         Ok(StorageProperties::new(problem, rows.nnz, same, words.wait(cx)?))
     }
@@ -159,13 +170,14 @@ fn inspect_rows(
     };
     let rows = Rows::of(m);
     let x_bytes = problem.types.x.size();
+    let same = marks_of_same_rows(cx, problem, &rows)?;
     let mut words = Readback::take(cx)?;
     let overlap = &Overlap::new(true);
     check::enqueue_rows(cx, &rows, &words, CHECK, None, overlap)?;
     if wanted {
         statistics::enqueue(cx, &rows, x_bytes, words.at(0), overlap)?;
     }
-    let same = enqueue(cx, problem, &rows, &words, overlap)?;
+    enqueue(cx, problem, &rows, same.as_ref(), &words, overlap)?;
     words.fetch(cx, FETCHED)?;
     let words = words.wait(cx)?;
     let report = check::pattern_report(cx, &problem.a, problem.op, "A", &words[CHECK..][..check::WORDS])?;

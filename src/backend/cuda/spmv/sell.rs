@@ -10,7 +10,7 @@ use crate::backend::cuda::convert::{bits_of_values, origins_address, Origins};
 use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{blocks_of_grid, launch, launch_product, Kernel};
 use crate::backend::cuda::layouts::same_elements;
-use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer, Numbers, Readback};
+use crate::backend::cuda::memory::{filled_from, filled_members, DeviceBuffer, Numbers, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
 use crate::backend::cuda::scalars::Scalar;
@@ -273,7 +273,7 @@ impl Build<'_> {
             wide,
             origins,
         };
-        filled(cx, out)
+        filled_from(cx, out, counts)
     }
 }
 

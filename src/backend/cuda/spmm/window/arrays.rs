@@ -9,7 +9,7 @@ use crate::backend::cuda::convert::values::Slots;
 use crate::backend::cuda::convert::{origins_address, Origins};
 use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::Parameter;
-use crate::backend::cuda::memory::{filled, filled_members, DeviceBuffer, Fill};
+use crate::backend::cuda::memory::{filled, filled_from, filled_members, DeviceBuffer, Fill};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::spmm::analysis::Analysis;
 use crate::backend::cuda::spmm::packing::{Packed, Packing};
@@ -146,6 +146,7 @@ impl<T: TileStore> Arrays<T> {
         tiles.fill(cx, rows, &found, (height, size), arrays)?;
         let (row_count, nnz, distinct) = (rows.rows, rows.nnz, found.distinct);
         let work = found.work;
-        filled(cx, Arrays { height, row_count, nnz, distinct, work, columns, tiles, values, slots })
+        let made = Arrays { height, row_count, nnz, distinct, work, columns, tiles, values, slots };
+        filled_from(cx, made, found.arrays)
     }
 }

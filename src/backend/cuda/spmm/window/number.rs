@@ -5,7 +5,7 @@ use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::{blocks_of_grid, launch};
 use crate::backend::cuda::layouts::kernel_structs;
-use crate::backend::cuda::memory::{DeviceBuffer, Readback};
+use crate::backend::cuda::memory::{filled_members, DeviceBuffer, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::backend::cuda::spmm::parts::WorkItems;
@@ -139,6 +139,11 @@ pub(crate) struct Numbering {
     pub(crate) blocks: i64,
     pub(crate) tiles: i64,
     pub(crate) work: WorkItems,
+    pub(crate) arrays: NumberingArrays,
+}
+
+/// Arrays that kernels which fill a layout read, and which go when it is filled.
+pub(crate) struct NumberingArrays {
     /// For each entry, the rank of its column among its window's columns.
     ranks: DeviceBuffer<u32>,
     /// Columns of each window, stored from the position of its first entry on.
@@ -150,7 +155,10 @@ pub(crate) struct Numbering {
     /// Number of blocks before each window. If there are masks, the tiles before each window follow,
     /// continuing the sums.
     starts: DeviceBuffer<i64>,
+    /// Parts, cut windows and long windows before each window, one after another, with their sums behind each.
+    before: DeviceBuffer<i64>,
 }
+filled_members!(NumberingArrays { ranks, list, of_windows, masks, starts, before });
 
 impl Numbering {
     /// Numbers the columns, and cuts windows into parts of at most `most` blocks
@@ -208,22 +216,19 @@ impl Numbering {
             blocks: blocks as i64,
             tiles: tiles as i64,
             work: WorkItems { items, parts, cut: cut as i64 },
-            ranks,
-            list,
-            of_windows,
-            masks,
-            starts,
+            arrays: NumberingArrays { ranks, list, of_windows, masks, starts, before },
         })
     }
 
     /// Parameter for kernels that fill blocks.
     pub(crate) fn numbers(&self) -> Numbers {
+        let NumberingArrays { ranks, list, of_windows, masks, starts, .. } = &self.arrays;
         Numbers {
-            ranks: self.ranks.address(),
-            list: self.list.address(),
-            distinct: self.of_windows.address(),
-            masks: self.masks.address(),
-            starts: self.starts.address(),
+            ranks: ranks.address(),
+            list: list.address(),
+            distinct: of_windows.address(),
+            masks: masks.address(),
+            starts: starts.address(),
         }
     }
 }

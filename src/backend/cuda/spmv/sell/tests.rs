@@ -22,7 +22,8 @@ fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
 /// Marks the rows with the columns of the row before, and counts the entries of items of 2 and of 3 rows.
 fn marks(cx: &DeviceCall<'_>, rows: &Rows) -> (DeviceBuffer<u8>, [usize; 2]) {
     let mut words = Readback::take(cx).unwrap();
-    let same = inspection::enqueue_shared(cx, rows, words.at(5), &Overlap::new(true)).unwrap();
+    let same = DeviceBuffer::new(cx, rows.rows as usize).unwrap();
+    inspection::enqueue_shared(cx, rows, &same, words.at(5), &Overlap::new(true)).unwrap();
     words.fetch(cx, 7).unwrap();
     let found = words.wait(cx).unwrap();
     (same, [found[5] as usize, found[6] as usize])
