@@ -36,6 +36,8 @@ pub struct Settings {
     pub on_host: bool,
     /// Place at which such a test lets the drop-in panic; empty if there is none.
     pub panic_at: String,
+    /// Most entries that such a test lets offsets of 32 bits count; 0 if as many as they do.
+    pub most_entries: i64,
     /// Messages about invalid values of the variables.
     pub problems: Vec<String>,
 }
@@ -54,14 +56,14 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 pub fn settings() -> &'static Settings {
     SETTINGS.get_or_init(|| {
         let variable = |name: &str| std::env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
-        let names = ["FP32", "VALUES", "TEST_ON_HOST", "TEST_PANIC"];
+        let names = ["FP32", "VALUES", "TEST_ON_HOST", "TEST_PANIC", "TEST_MOST"];
         let others = names.map(|name| variable(&format!("TARSIA_CUSPARSE_{name}")));
         read(&variable("TARSIA_CUSPARSE"), &variable("TARSIA_CUSPARSE_TAKE"), &others)
     })
 }
 
 /// Parses the texts of the variables; an empty text means that the variable is not set.
-fn read(mode: &str, take: &str, [fp32, values, on_host, panic_at]: &[String; 4]) -> Settings {
+fn read(mode: &str, take: &str, [fp32, values, on_host, panic_at, most]: &[String; 5]) -> Settings {
     let mut problems = Vec::new();
     let mode = match mode.trim() {
         "" => Mode::Quiet,
@@ -104,7 +106,8 @@ fn read(mode: &str, take: &str, [fp32, values, on_host, panic_at]: &[String; 4])
     let fast_fp32 = is_second("TARSIA_CUSPARSE_FP32", fp32, ["pedantic", "fast"]);
     let frozen_values = is_second("TARSIA_CUSPARSE_VALUES", values, ["changing", "frozen"]);
     let (on_host, panic_at) = (on_host.trim() == "1", panic_at.clone());
-    Settings { mode, take, fast_fp32, frozen_values, on_host, panic_at, problems }
+    let most_entries = most.trim().parse().unwrap_or_default();
+    Settings { mode, take, fast_fp32, frozen_values, on_host, panic_at, most_entries, problems }
 }
 
 /// Returns the first 40 characters of a text, which may have any length.
@@ -132,6 +135,7 @@ mod tests {
                 frozen_values: false,
                 on_host: false,
                 panic_at: String::new(),
+                most_entries: 0,
                 problems: Vec::new(),
             };
             assert_eq!(settings, expected);
@@ -155,7 +159,7 @@ mod tests {
 
     #[test]
     fn fp32_is_pedantic_unless_it_is_to_be_fast() {
-        let of = |text: &str| super::read("", "", &[text, "", "", ""].map(str::to_string));
+        let of = |text: &str| super::read("", "", &[text, "", "", "", ""].map(str::to_string));
         assert_eq!((of("fast").fast_fp32, of(" pedantic ").fast_fp32), (true, false));
         let wrong = of("tf32");
         assert!(!wrong.fast_fp32 && wrong.problems[0].contains("`tf32`"), "{wrong:?}");
@@ -163,7 +167,7 @@ mod tests {
 
     #[test]
     fn values_change_unless_they_are_frozen() {
-        let of = |text: &str| super::read("", "", &["", text, "", ""].map(str::to_string));
+        let of = |text: &str| super::read("", "", &["", text, "", "", ""].map(str::to_string));
         assert_eq!((of("frozen").frozen_values, of("changing").frozen_values), (true, false));
         assert!(of(" frozen ").problems.is_empty() && of("").problems.is_empty());
         let wrong = of("cold");

@@ -1,5 +1,6 @@
 //! Behavior that tests without a device ask for, which only happens where `TARSIA_CUSPARSE_TEST_ON_HOST` is set: a
-//! stream that counts as captured into a graph, and a panic at a place that `TARSIA_CUSPARSE_TEST_PANIC` names.
+//! stream that counts as captured into a graph, a panic at a place that `TARSIA_CUSPARSE_TEST_PANIC` names, and fewer
+//! entries that offsets of 32 bits count (`TARSIA_CUSPARSE_TEST_MOST`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,5 +22,14 @@ pub fn panic_at(place: &str) {
     static DONE: AtomicBool = AtomicBool::new(false);
     if settings.on_host && settings.panic_at == place && !DONE.swap(true, Ordering::Relaxed) {
         std::panic::resume_unwind(Box::new(()));
+    }
+}
+
+/// Number of entries of C from which on offsets of 32 bits do not count them.
+pub fn most_entries() -> i64 {
+    let settings = settings();
+    match settings.on_host && settings.most_entries > 0 {
+        true => settings.most_entries,
+        false => i64::from(i32::MAX),
     }
 }

@@ -259,6 +259,18 @@ fn spgemm_that_fails_goes_to_cusparse() {
     }
 }
 
+/// A product whose C has more entries than its offsets count goes to cuSPARSE at the step at which programs expect
+/// that it cannot compute a product.
+#[test]
+fn spgemm_with_too_many_entries_goes_to_cusparse_early() {
+    let most = ("TARSIA_CUSPARSE_TEST_MOST", "100");
+    let with = world().with(&["spgemm", "many"], &[("TARSIA_CUSPARSE", "trace"), ON_HOST, SIZES, most]);
+    assert_eq!(products(&with), 1);
+    let text =
+        "cusparseSpGEMM_workEstimation forwarded: Tarsia refuses the arguments (C: its offsets of 32 bits";
+    assert!(with.messages.iter().any(|line| line.starts_with(text)), "{:#?}", with.messages);
+}
+
 /// What is on the device can be another value in each step.
 #[test]
 fn beta_on_the_device_is_read_in_each_step_of_spgemm() {

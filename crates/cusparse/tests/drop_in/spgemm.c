@@ -7,6 +7,7 @@
  * - forwarded: every step of a product is forwarded
  * - declined: products that are not taken, each of which differs in one thing from one that is
  * - late: Tarsia refuses a product at its second step, and one that is repeated
+ * - many: C has more entries than its offsets count
  * - device: beta is on the device, and a later step may bring another one
  * - captured: steps come while the stream is captured
  * - panic PLACE: the drop-in panics once in a step
@@ -400,6 +401,16 @@ static void late(Object handle) {
     end(&a), end(&b);
 }
 
+static void many(Object handle) {
+    Matrix a = make(37, 23, 4, R64F), b = make(23, 41, 3, R64F);
+    Product p = product_of(handle, &a, &b);
+    expect(estimation(&p, 0) == 0 && estimation(&p, 1) == 0 && compute(&p, 0) == COMPUTE_STATUS &&
+               compute(&p, 1) == COMPUTE_STATUS && copy(&p) == COPY_STATUS,
+           "many", "counted by the analysis");
+    end_product(&p);
+    end(&a), end(&b);
+}
+
 /* Returns whether cuSPARSE gets a product from the step that computes a size on. */
 static int computes_forwarded(Product *p) {
     return compute(p, 0) == COMPUTE_STATUS && compute(p, 1) == COMPUTE_STATUS &&
@@ -573,6 +584,8 @@ int main(int count, char **arguments) {
         end_product(&p), end(&a), end(&b);
     } else if (strcmp(what, "late") == 0) {
         late(handle);
+    } else if (strcmp(what, "many") == 0) {
+        many(handle);
     } else if (strcmp(what, "device") == 0) {
         on_device(handle);
     } else if (strcmp(what, "captured") == 0) {

@@ -172,6 +172,7 @@ impl World {
         command.env_remove("TARSIA_CUSPARSE").env_remove("TARSIA_CUSPARSE_TAKE");
         command.env_remove("TARSIA_CUSPARSE_FP32").env_remove("TARSIA_CUSPARSE_TEST_ON_HOST");
         command.env_remove("TARSIA_CUSPARSE_VALUES").env_remove("TARSIA_CUSPARSE_TEST_PANIC");
+        command.env_remove("TARSIA_CUSPARSE_TEST_MOST");
         command.env("LD_LIBRARY_PATH", self.path("driver"));
         change(&mut command);
         let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
