@@ -342,6 +342,8 @@ impl Analysis<'_> {
             self.inspect_and_count(&rows, shape)?;
         }
         let counts = self.counts(shape)?;
+        // An executor may have taken them.
+        self.inspect()?;
         let rows = self.shared.rows.borrow();
         let InspectedRows { operand, stats, .. } = rows.as_ref().expect("rows were inspected");
         let (cols, longest) = (operand.rows().cols as usize, stats.max as usize);
