@@ -195,7 +195,7 @@ impl Scratch {
     }
 }
 
-/// Guard of a running call: the handle is not closed until it is dropped.
+/// Guard of a running call: while this lives, the handle cannot be closed.
 pub struct Inside<'a> {
     _open: RwLockReadGuard<'a, bool>,
     _entry: Entry,

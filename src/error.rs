@@ -16,9 +16,9 @@ pub struct Error {
 /// Result of all functions below the C boundary.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Calls `make`, which makes an error, outside of the function that found it. An error is rare, and making its text takes
-/// more code than finding it: that code would lie between the instructions that every call runs, each line of which comes
-/// from memory by itself where a program computes something else between two products.
+/// Calls `make`, which makes an error, outside of the function that found it. Inlined, the code for its text would spread
+/// the instructions of ordinary calls over more cache lines, each of which is a miss where the program has computed
+/// something else between two products.
 #[cold]
 #[inline(never)]
 pub fn rare<T>(make: impl FnOnce() -> T) -> T {

@@ -162,7 +162,7 @@ __device__ __forceinline__ void bands(const Bands<T> &m, const Dense<T> &d, cons
         }
         return;
     }
-    // C has contiguous columns here: lanes lie along its rows.
+    // The columns of C are contiguous here, so that neighbouring lanes store neighbouring rows.
     __syncwarp();
     const int row = lane % ROWS;
     const int64_t columns = min(int64_t(LANES * WIDTH), d.n - int64_t(blockIdx.y) * LANES * WIDTH);

@@ -323,12 +323,14 @@ extern "C" __global__ void __launch_bounds__(1024)
     scan_array(counts + int64_t(blockIdx.x) * (windows + 1), windows, lengths + blockIdx.x);
 }
 
+// Most entries of a row that are counted.
+constexpr int64_t MOST_OF_ROW = 1 << 16;
+
 // Adds to counts[b], for every `step`-th row, the number of entries that are at a distance d from
 // the diagonal (scaled to the matrix's shape) with b = floor(4 log2(1 + d)). The logarithm is taken
 // as linear between powers of two: b is the exponent and 2 bits of the mantissa of 1 + d as a
-// float. The pattern may be invalid: what is outside of the matrix is left out, and of a row that
-// is longer than MOST_OF_ROW what comes behind, so that wrong offsets cannot take long.
-constexpr int64_t MOST_OF_ROW = 1 << 16;
+// float. The pattern may be invalid: columns outside of the matrix are not counted, and of each row
+// only the first MOST_OF_ROW entries are, since a wrong offset may make a row as long as all.
 template <class J>
 __device__ __forceinline__ void reach(const void *offsets, int64_t wide, const J *indices,
                                       int64_t base, int64_t rows, int64_t cols, int64_t nnz,

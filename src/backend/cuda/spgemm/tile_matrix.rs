@@ -192,7 +192,7 @@ pub fn factor(
     Ok(Arc::new(made))
 }
 
-/// Counts the multiplications of the product of `left` and `right`, which has `rows` rows. Blocks.
+/// Counts the multiplications of the product of `left` and `right`; `rows` are the rows of `right`. Blocks.
 pub fn count_products(
     cx: &DeviceCall<'_>,
     left: &DeviceTiles,

@@ -174,8 +174,8 @@ impl Analysis<'_> {
         Ok(self.shared.rows.borrow_mut().take().expect("rows were inspected"))
     }
 
-    /// Rows of op(A) in the user's arrays that have not been inspected; `None` if they have been, or are not
-    /// read from there.
+    /// Rows of op(A) in the user's arrays, which are still to be inspected; `None` if inspected rows are held here, or
+    /// if rows are not read from there. Rows that an executor has taken are inspected again.
     pub(super) fn unchecked_rows(&self, source: Source) -> Option<Rows> {
         match (&self.problem.a.arrays, source) {
             (SparseArrays::Csr(m) | SparseArrays::Csc(m), Source::InPlace)
@@ -229,7 +229,7 @@ impl Analysis<'_> {
         Ok(InspectedRows { operand, stats, report })
     }
 
-    /// Takes the rows for the chosen order, which must be sorted by column if the order is one by name.
+    /// Takes the rows, which are to be put in the chosen order; for an order by name they are sorted by column.
     pub(super) fn rows_in_order(&self, source: Source, order: &RowOrder) -> Result<InspectedRows> {
         match order.policy.is_named() {
             true => self.take_rows(),
@@ -342,7 +342,7 @@ impl Analysis<'_> {
             self.inspect_and_count(&rows, shape)?;
         }
         let counts = self.counts(shape)?;
-        // An executor may have taken them.
+        // An executor may have taken rows that are a copy, while their counts were kept.
         self.inspect()?;
         let rows = self.shared.rows.borrow();
         let InspectedRows { operand, stats, .. } = rows.as_ref().expect("rows were inspected");

@@ -3,7 +3,9 @@
 //! Where rows are short on average, neighbours are packed into runs of about equally many entries, each for a
 //! group of lanes; longer rows go to warps, and long ones are split into parts for blocks, whose partial sums
 //! the last block of a row adds in order. Where rows are long on average each of them is a run, unless they
-//! all have about the same length: then there are no lists.
+//! all have about the same length: then there are no lists. For groups of lanes on aligned rows of B and C
+//! ([`Limits::of_groups`]) there are always lists: a short row is a run of its own, two or four groups share a row
+//! of middle length, and long rows are split.
 //!
 //! Without analysis every run has equally many neighbouring rows, and one launch before the product lists, in
 //! the workspace, the rows of those runs that are too long ([`Unanalyzed`]).

@@ -42,8 +42,8 @@ pub(super) struct StorageProperties {
     /// Form of fewest bytes that holds the values; [`Form::Full`] if they will be updated, because new values
     /// need not fit a narrower form.
     pub(super) form: Form,
-    /// For each row a byte that is 1 if the row has the columns of the row before. `None` if this was not
-    /// computed, because rows have few entries or kernels take single rows only.
+    /// For each row a byte that is 1 if the row has 1 to [`MOST_SHARED`] entries and the columns of the row before.
+    /// `None` if rows have few entries, if values are complex, or if rows or columns are numbered by more than 32 bits.
     pub(super) same: Option<DeviceBuffer<u8>>,
     /// Number of entries in items of 2 and of 3 rows of `sell`, if K were that number.
     pub(super) shared: [usize; MOST_ITEM_ROWS - 1],
@@ -72,7 +72,7 @@ impl InspectedMatrix {
     }
 }
 
-/// Marks the rows that have the columns of the row before, regardless of a layout's limits, and adds the
+/// Marks the rows of up to [`MOST_SHARED`] entries that have the columns of the row before, and adds the
 /// entries of items of 2 and of 3 rows to two words. The pattern need not be valid. The second of its kernels
 /// waits for all before it, and so ends the overlap. `same` has a byte for each row; it is allocated before the first
 /// kernel of the overlap, since an allocator of the user's may give memory in the order of the stream.
