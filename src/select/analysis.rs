@@ -3,8 +3,9 @@
 //! seconds = analysis + executes · execute
 //! analysis = start + entry · (stored entries) + row · (rows of op(A)), and a copy if rows are not in place
 //!
-//! The H100's numbers are fitted to the column analysis_ms of benches/results/h100-analysis.tsv, and for `smat`,
-//! `dense`, `swift`, SpGEMM and orders to that of h100-spmm.tsv, h100-spmm-swift.tsv, h100-spgemm.tsv and
+//! The H100's numbers are fitted to the column analysis_ms of a table like benches/results/h100-analysis.tsv, of
+//! an earlier state of the same day (mean relative errors on that file: 9 to 37 %). Those of `smat`, `dense`,
+//! `swift`, SpGEMM and orders are fitted to h100-spmm.tsv, h100-spmm-swift.tsv, h100-spgemm.tsv and
 //! h100-spmm-orders.tsv, by least absolute relative errors, which are 10 to 60 % in the mean (more for `dense`,
 //! which also depends on the number of columns); the host's numbers to zen4-2-threads-spmv.tsv, -spmm.tsv and
 //! -spgemm.tsv. Estimates that were not measured are marked as such.
@@ -65,9 +66,9 @@ pub struct Costs {
 /// Costs on an H100. `statistics` has the medians of what the default takes beyond the same algorithm by name;
 /// SpGEMM's is from docs/choosing.md. Two are estimates: `copy`, from the 0.2 ms and more that analyses with
 /// a sort of the columns take beyond those without, and 20 passes over 12 bytes an entry; `columns`, from two
-/// passes over 4 bytes an entry and one over 2, in newly allocated memory, with a launch and a wait. `gains`: in
-/// the mean of 28 real matrices `csr` takes 1.45 times as long as `sell`; the best algorithm of SpMM saves less than
-/// the 30 % of `row` that are assumed; `least_execute` is an empty kernel and a chain of dependent loads
+/// passes over 4 bytes an entry and one over 2, in newly allocated memory, with a launch and a wait. `gains` are
+/// more than what is gained in the mean of 28 real matrices, fp64 and fp32: `csr` takes 1.36 and 1.40 times as long as
+/// `sell`, and SpMM's `row` with N = 32 1.06 and 1.03 times as long as the best algorithm (at most 1.96). `least_execute` is an empty kernel and a chain of dependent loads
 /// (docs/algorithms/row.md, "What bounds small products").
 pub const H100: Costs = Costs {
     algorithms: &[
