@@ -68,8 +68,8 @@ pub struct Costs {
 /// a sort of the columns take beyond those without, and 20 passes over 12 bytes an entry; `columns`, from two
 /// passes over 4 bytes an entry and one over 2, in newly allocated memory, with a launch and a wait. `gains` are
 /// more than what is gained in the mean of 28 real matrices, fp64 and fp32: `csr` takes 1.36 and 1.40 times as long as
-/// `sell`, and SpMM's `row` with N = 32 1.06 and 1.03 times as long as the best algorithm (at most 1.96). `least_execute` is an empty kernel and a chain of dependent loads
-/// (docs/algorithms/row.md, "What bounds small products").
+/// `sell`, and SpMM's `row` with N = 32 1.06 and 1.03 times as long as the best algorithm (at most 1.96).
+/// `least_execute` is an empty kernel and a chain of dependent loads (docs/algorithms/row.md, "What bounds small products").
 pub const H100: Costs = Costs {
     algorithms: &[
         (Algorithm::Csr, cost(30.0, 2.0, 80.0)),
