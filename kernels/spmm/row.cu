@@ -8,7 +8,8 @@ using namespace tarsia;
 // Bits of `flags`: 1, C's rows are aligned for packs; 2, sums are stored to C unscaled, in the
 // accumulator's type; 4, B is conjugated (narrow); 8, B's rows are aligned for packs (narrow); 16,
 // the kernel ends after the one before it (a product without analysis, which programmatic dependent
-// launch allows to begin early); from bit 8 on, log2 of the tiles that are neighbours in the grid.
+// launch allows to begin early); 32, it computes nothing where spmm/columns.cu has; from bit 8 on,
+// log2 of the tiles that are neighbours in the grid.
 #define PARAMETERS(A, X, Y, Acc, J)                                                                \
     Offsets offsets, const J *indices, const A *values, int64_t base, Tasks tasks, const X *b,     \
         int64_t b_row, int64_t b_col, Y *c, int64_t c_row, int64_t c_col, const uint32_t *order,   \
@@ -40,10 +41,16 @@ using namespace tarsia;
                                          : 32)
 // A product without analysis reads nothing that the kernel before it (which makes the lists)
 // writes, so it does not wait at its beginning. But the kernel after it reads the lists, and waits
-// only for this kernel to end: so this one must not end before the one that makes the lists.
+// only for this kernel to end: so this one must not end before the one that makes the lists. The
+// answer of spmm/columns.cu can be read without a wait, too: the kernel that makes the lists begins
+// after it, and this kernel after that one has begun.
 #define BEGIN                                                                                      \
     if (!(flags & 16))                                                                             \
-        begin_product();
+        begin_product();                                                                           \
+    if ((flags & 32) && tasks.lengths[2] != 0) {                                                   \
+        END_AFTER_PREVIOUS                                                                         \
+        return;                                                                                    \
+    }
 #define END_AFTER_PREVIOUS                                                                         \
     if ((flags & 16) && blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)                           \
         wait_for_previous();
@@ -311,12 +318,15 @@ KERNELS(narrowlists, (c64, 32), (spmm_row_c64_32_narrowlists4_16, 4),
 KERNELS(narrowlists, (c64, 64), (spmm_row_c64_64_narrowlists4_16, 4),
         (spmm_row_c64_64_narrowlists8_16, 8))
 
-// Variants by the types of C and of the sums.
+// `skip` is NULL or the answer of spmm/columns.cu, with which these kernels do nothing if it is not
+// zero. Variants by the types of C and of the sums.
 #define KERNEL_finish(name, types) KERNEL_OF(FINISH, name, TYPES_##types)
 #define FINISH(name, A, X, Y, Acc)                                                                 \
     extern "C" __global__ void __launch_bounds__(256, 4)                                           \
         name(const Acc *sums, Y *c, int64_t c_row, int64_t c_col, int64_t m, int64_t n,            \
-             Scalar<Acc> alpha, Scalar<Acc> beta) {                                                \
+             Scalar<Acc> alpha, Scalar<Acc> beta, const int64_t *skip) {                           \
+        if (skip && *skip != 0)                                                                    \
+            return;                                                                                \
         row_finish<Y, Acc>(sums, {c, c_row, c_col}, m, n, alpha, beta);                            \
     }
 KERNELS(finish, (), (spmm_row_f64_finish, f64), (spmm_row_f32_finish, f32),
@@ -333,7 +343,9 @@ KERNELS(finish, (), (spmm_row_f64_finish, f64), (spmm_row_f32_finish, f32),
 #define PACK(name, T)                                                                              \
     extern "C" __global__ void __launch_bounds__(256)                                              \
         name(const T *from, int64_t row_stride, int64_t col_stride, T *to, int64_t rows,           \
-             int64_t cols, int64_t ld, int64_t conjugated) {                                       \
+             int64_t cols, int64_t ld, int64_t conjugated, const int64_t *skip) {                  \
+        if (skip && *skip != 0)                                                                    \
+            return;                                                                                \
         row_pack<T>(from, row_stride, col_stride, to, rows, cols, ld, conjugated);                 \
     }
 KERNELS(pack, (), (spmm_row_pack_2, 2), (spmm_row_pack_4, 4), (spmm_row_pack_8, 8),

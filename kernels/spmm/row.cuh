@@ -52,7 +52,7 @@ struct Tasks {
     int64_t rows, rows_a_run;
     // Without analysis, runs of more than `run_limit` entries are in the lists of parts and warps
     // that spmm_tasks_unanalyzed makes; `lengths` are the lengths of the list of warps and of the
-    // list of parts.
+    // list of parts, and behind them the answer of spmm/columns.cu.
     int64_t run_limit;
     const int64_t *lengths;
 };
@@ -631,26 +631,40 @@ __device__ __forceinline__ void row_narrow(const Matrix<Value, Column> &a, const
     }
 }
 
+// Number of tiles of 32 × 32 elements that a block of row_finish or row_pack moves at a time:
+// enough bytes in flight need several of small elements. (rows_of_block in
+// src/backend/cuda/spmm.rs.)
+template <class T> constexpr int TILES = sizeof(T) < 8 ? 8 / sizeof(T) : 1;
+
 // Computes C = alpha · sums + beta · C for a C whose columns are contiguous; sums are m × n,
-// row-major. Blocks of 32 × 8 threads, tiles of 32 × 32.
+// row-major. Blocks of 32 × 8 threads.
 template <class Y, class Acc>
 __device__ __forceinline__ void row_finish(const Acc *sums, const Dense<Y> &c, int64_t m, int64_t n,
                                            const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_) {
-    __shared__ Acc tile[32][33];
+    constexpr int ROWS = 32 * TILES<Acc>;
+    __shared__ Acc tile[ROWS][33];
     const Acc alpha = alpha_.get(), beta = beta_.get();
     const int x = threadIdx.x % 32, y = threadIdx.x / 32;
-    const int64_t i0 = int64_t(blockIdx.x) * 32;
-    for (int64_t j0 = int64_t(blockIdx.y) * 32; j0 < n; j0 += int64_t(gridDim.y) * 32) {
-        __syncthreads();
-        for (int r = y; r < 32; r += 8) {
-            if (i0 + r < m && j0 + x < n)
-                tile[r][x] = sums[(i0 + r) * n + j0 + x];
-        }
-        __syncthreads();
-        for (int r = y; r < 32; r += 8) {
-            if (i0 + x < m && j0 + r < n) {
-                store(c.data + (i0 + x) * c.row_stride + (j0 + r) * c.col_stride, alpha, tile[x][r],
-                      beta);
+    for (int64_t i0 = int64_t(blockIdx.x) * ROWS; i0 < m; i0 += int64_t(gridDim.x) * ROWS) {
+        for (int64_t j0 = int64_t(blockIdx.y) * 32; j0 < n; j0 += int64_t(gridDim.y) * 32) {
+            Acc loaded[ROWS / 8];
+#pragma unroll
+            for (int r = 0; r < ROWS; r += 8) {
+                if (i0 + y + r < m && j0 + x < n)
+                    loaded[r / 8] = sums[(i0 + y + r) * n + j0 + x];
+            }
+            __syncthreads();
+#pragma unroll
+            for (int r = 0; r < ROWS; r += 8)
+                tile[y + r][x] = loaded[r / 8];
+            __syncthreads();
+#pragma unroll
+            for (int r = 0; r < ROWS; r += 8) {
+                const int row = r / 32 * 32 + x, column = r % 32 + y;
+                if (i0 + row < m && j0 + column < n) {
+                    store(c.data + (i0 + row) * c.row_stride + (j0 + column) * c.col_stride, alpha,
+                          tile[row][column], beta);
+                }
             }
         }
     }
@@ -662,42 +676,46 @@ template <class T>
 __device__ __forceinline__ void row_pack(const T *from, int64_t row_stride, int64_t col_stride,
                                          T *to, int64_t rows, int64_t cols, int64_t ld,
                                          int64_t conjugated) {
-    __shared__ T tile[32][33];
+    constexpr int ROWS = 32 * TILES<T>;
+    __shared__ T tile[ROWS][33];
     const int x = threadIdx.x % 32, y = threadIdx.x / 32;
-    const int64_t i0 = int64_t(blockIdx.x) * 32;
-    if (col_stride == 1) {
-        for (int64_t j = int64_t(blockIdx.y) * 32 + x; j < cols; j += int64_t(gridDim.y) * 32) {
+    const auto load_element = [&](int64_t i, int64_t j) {
+        T v = from[i * row_stride + j * col_stride];
+        if constexpr (__is_class(T)) {
+            if (conjugated)
+                v = conjugate(v);
+        }
+        return v;
+    };
+    for (int64_t i0 = int64_t(blockIdx.x) * ROWS; i0 < rows; i0 += int64_t(gridDim.x) * ROWS) {
+        if (col_stride == 1) {
+            for (int64_t j = int64_t(blockIdx.y) * 32 + x; j < cols; j += int64_t(gridDim.y) * 32) {
 #pragma unroll
-            for (int r = 0; r < 32; r += 8) {
-                const int64_t i = i0 + r + y;
-                if (i < rows) {
-                    T v = from[i * row_stride + j];
-                    if constexpr (__is_class(T)) {
-                        if (conjugated)
-                            v = conjugate(v);
-                    }
-                    to[i * ld + j] = v;
+                for (int r = 0; r < ROWS; r += 8) {
+                    if (i0 + y + r < rows)
+                        to[(i0 + y + r) * ld + j] = load_element(i0 + y + r, j);
                 }
             }
+            continue;
         }
-        return;
-    }
-    for (int64_t j0 = int64_t(blockIdx.y) * 32; j0 < cols; j0 += int64_t(gridDim.y) * 32) {
-        __syncthreads();
-        for (int r = y; r < 32; r += 8) {
-            if (i0 + x < rows && j0 + r < cols) {
-                T v = from[(i0 + x) * row_stride + (j0 + r) * col_stride];
-                if constexpr (__is_class(T)) {
-                    if (conjugated)
-                        v = conjugate(v);
-                }
-                tile[r][x] = v;
+        for (int64_t j0 = int64_t(blockIdx.y) * 32; j0 < cols; j0 += int64_t(gridDim.y) * 32) {
+            T loaded[ROWS / 8];
+#pragma unroll
+            for (int r = 0; r < ROWS; r += 8) {
+                const int row = r / 32 * 32 + x, column = r % 32 + y;
+                if (i0 + row < rows && j0 + column < cols)
+                    loaded[r / 8] = load_element(i0 + row, j0 + column);
             }
-        }
-        __syncthreads();
-        for (int r = y; r < 32; r += 8) {
-            if (i0 + r < rows && j0 + x < cols)
-                to[(i0 + r) * ld + j0 + x] = tile[x][r];
+            __syncthreads();
+#pragma unroll
+            for (int r = 0; r < ROWS; r += 8)
+                tile[r / 32 * 32 + x][r % 32 + y] = loaded[r / 8];
+            __syncthreads();
+#pragma unroll
+            for (int r = 0; r < ROWS; r += 8) {
+                if (i0 + y + r < rows && j0 + x < cols)
+                    to[(i0 + y + r) * ld + j0 + x] = tile[y + r][x];
+            }
         }
     }
 }

@@ -16,6 +16,7 @@
 //! benches/results/h100-spmm.tsv (`select::spmm::fit` prints them); `select::spmm::tests` checks how near the
 //! choice then is to the best.
 
+pub mod columns;
 pub mod copies;
 pub mod csr;
 pub mod dense;

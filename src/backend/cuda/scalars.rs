@@ -61,6 +61,11 @@ impl Scalar {
         Ok(scalar)
     }
 
+    /// Type of the number.
+    pub fn compute(&self) -> DataType {
+        self.compute
+    }
+
     fn value_words(&self) -> usize {
         self.compute.size().div_ceil(size_of::<u64>())
     }

@@ -6,9 +6,10 @@
 //! launch copies a B whose columns are contiguous (with more than [`row::NARROW`] columns) into contiguous
 //! rows, or a B that is read very often into rows of whole cache lines; another one writes a C whose columns
 //! are contiguous from sums in the workspace. Without a plan ([`once`]) a launch before the product makes the
-//! lists.
+//! lists, and neither is copied where the pattern allows that ([`columns`]).
 
 mod analysis;
+mod columns;
 mod csr;
 pub mod dense;
 mod groups;
@@ -32,6 +33,7 @@ use once_cell::sync::{Lazy, OnceCell};
 use parking_lot::Mutex;
 
 use self::analysis::{Analysis, InspectedRows, SharedResults};
+use self::columns::ColumnKernels;
 use self::row_counts::RowCounts;
 use self::schedule::{Lengths, Schedule};
 use self::window::{DenseTiles, MaskedTiles, WindowSpmm};
@@ -52,6 +54,7 @@ use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
+use crate::select::spmm::columns::ColumnLimits;
 use crate::select::spmm::copies::{row_aligns, row_needs_rows, LINE};
 use crate::select::spmm::reach::Reach;
 use crate::select::spmm::row::{self, groups, Plan, RowsOfB, Step};
@@ -212,6 +215,9 @@ struct Kernels {
     /// Kernels for rows of B and C that are aligned, each with its lanes per group and packs per lane; empty
     /// until the first plan whose lists are for them.
     groups: OnceCell<Vec<((usize, usize), Kernel)>>,
+    /// Kernels for columns of B and C where they are; empty until the first product without analysis that may use
+    /// them.
+    columns: OnceCell<ColumnKernels>,
 }
 
 /// Groups of lanes that take the rows of this product; `None` if the lists are for the other kernels.
@@ -240,6 +246,8 @@ struct RowSpmm {
     /// Most bytes for copies of B and for sums of C together; where they need more, fewer columns are
     /// multiplied at a time.
     copied: usize,
+    /// Conditions under which columns of B and C are not copied; `None` if they always are.
+    column_limits: Option<ColumnLimits>,
 }
 
 filled_members!(RowSpmm { operand, order, schedule });
@@ -339,7 +347,19 @@ impl RowSpmm {
         }
         let (device, problem) = (Arc::clone(cx.device), *problem);
         let copied = usize::MAX;
-        let made = RowSpmm { device, problem, operand, order, schedule, kernels, mean, reach, copied };
+        let column_limits = None;
+        let made = RowSpmm {
+            device,
+            problem,
+            operand,
+            order,
+            schedule,
+            kernels,
+            mean,
+            reach,
+            copied,
+            column_limits,
+        };
         filled_from(cx, made, counts)
     }
 
@@ -446,6 +466,7 @@ impl Kernels {
             pack: pack_kernel(device, types.x)?,
             lists: OnceCell::new(),
             groups: OnceCell::new(),
+            columns: OnceCell::new(),
         })
     }
 
@@ -456,6 +477,11 @@ impl Kernels {
             Schedule::load_making(device)?;
             RowKernels::of_lists(device, types, width)
         })
+    }
+
+    /// Kernels for columns of B and C where they are.
+    fn columns(&self, device: &Device, types: Types, width: IndexType) -> Result<&ColumnKernels> {
+        self.columns.get_or_try_init(|| ColumnKernels::load(device, types, width))
     }
 
     /// Kernels for rows of B and C that are aligned.
@@ -527,9 +553,18 @@ impl DenseExecutor<DenseMatrix> for RowSpmm {
         cx.workspace.require(offsets.total)?;
 
         let columns_at_once = if self.copies_b(b, n) || self.finishes_c(n) { offsets.columns } else { n };
+        // Nonzero in device memory where the product has been computed without copies.
+        let skip = match self.column_limits {
+            Some(limits) => {
+                let lists = (self.schedule.state(cx), cx.workspace.address.offset(offsets.lists));
+                let kernels = self.kernels.columns(cx.device, self.problem.types, rows.index_type)?;
+                kernels.enqueue(cx, &rows, limits, (b, c), (alpha, beta), lists)?
+            }
+            None => Address::NULL,
+        };
         for first in (0..n).step_by(columns_at_once) {
             let columns = columns_at_once.min(n - first);
-            self.multiply(cx, (alpha, beta), b, c, &offsets, (first, columns))?;
+            self.multiply(cx, (alpha, beta), b, c, &offsets, (first, columns), skip)?;
         }
         Ok(())
     }
@@ -542,7 +577,9 @@ impl DenseExecutor<DenseMatrix> for RowSpmm {
 }
 
 impl RowSpmm {
-    /// Multiplies for `n` columns of C from column `begin` on: as many as are copied and summed at a time.
+    /// Multiplies for `n` columns of C from column `begin` on: as many as are copied and summed at a time. Kernels
+    /// do nothing if the number at `skip` is not zero, unless the address is NULL.
+    #[allow(clippy::too_many_arguments)]
     fn multiply(
         &self,
         cx: &DeviceCall<'_>,
@@ -551,6 +588,7 @@ impl RowSpmm {
         c: &DenseMatrix,
         offsets: &RowWorkspaceOffsets,
         (begin, n): (usize, usize),
+        skip: Address,
     ) -> Result<()> {
         let rows = self.operand.rows();
         let accumulator = self.accumulator();
@@ -564,11 +602,12 @@ impl RowSpmm {
         let mut flags: i64 = if self.conjugates_b() { 4 } else { 0 };
         if self.copies_b(b, all) && rows.cols > 0 {
             b_at = workspace_at(offsets.packed_b);
-            copy_b(cx, &self.kernels.pack, (b_values, from), (rows.cols, n), (b_at, offsets.ld), flags)?;
+            let copy = (b_at, offsets.ld);
+            copy_b(cx, &self.kernels.pack, (b_values, from, b_size), (rows.cols, n), copy, flags, skip)?;
             (from, flags) = (Strides { row: offsets.ld, col: 1 }, 0);
         }
         if begin == 0 {
-            self.schedule.make(cx, &rows, workspace_at(offsets.lists))?;
+            self.schedule.make(cx, &rows, workspace_at(offsets.lists), skip != Address::NULL)?;
         }
         let to = Strides::new(c.order, false, c.ld);
         let c_values = c.values.offset(begin * to.col as usize * c_size);
@@ -582,6 +621,7 @@ impl RowSpmm {
         let row_offsets = Offsets { pointer: rows.offsets, wide: rows.offset_type.wide() };
         let packs_c = c_values.is_aligned(16) && (c.ld as usize * c_size) % 16 == 0 && to.col == 1;
         flags |= i64::from(packs_c) | if raw { 2 } else { 0 };
+        flags |= if skip == Address::NULL { 0 } else { 32 };
         let (partial, lists) = (workspace_at(offsets.partial), workspace_at(offsets.lists));
         let columns = n as i64;
         let c_size = if raw { accumulator.size() } else { c_size };
@@ -639,7 +679,7 @@ impl RowSpmm {
         match raw {
             true => {
                 let kernel = &self.kernels.finish;
-                finish_c(cx, kernel, c_at, (c_values, to), (rows.rows, columns), (alpha, beta))
+                finish_c(cx, kernel, c_at, (c_values, to), (rows.rows, columns), (alpha, beta), skip)
             }
             false => Ok(()),
         }
@@ -677,24 +717,27 @@ impl RowSpmm {
     }
 }
 
-/// Enqueues a copy of op(B), which has `rows` rows and `n` columns, to contiguous rows at `to` with leading
-/// dimension `ld`. `flags`: 4 if elements are conjugated.
+/// Enqueues a copy of op(B), which has `rows` rows and `n` columns of `size` bytes an element, to contiguous rows at `to` with leading
+/// dimension `ld`. `flags`: 4 if elements are conjugated. Nothing is copied if the number at `skip` is not zero,
+/// unless the address is NULL.
 fn copy_b(
     cx: &Context,
     kernel: &Kernel,
-    (b, from): (Address, Strides),
+    (b, from, size): (Address, Strides, usize),
     (rows, n): (i64, usize),
     (to, ld): (Address, i64),
     flags: i64,
+    skip: Address,
 ) -> Result<()> {
     // SAFETY: B is as its descriptor says; the workspace holds the copy.
     unsafe {
-        launch!(kernel, (grid_x(rows)?, grid_y(n)), THREADS, 0, cx.stream;
-            b, from.row, from.col, to, rows, n as i64, ld, flags)
+        launch!(kernel, (grid_x(rows, size, skip)?, grid_y(n)), THREADS, 0, cx.stream;
+            b, from.row, from.col, to, rows, n as i64, ld, flags, skip)
     }
 }
 
 /// Enqueues alpha · sums + beta · C for a C of `rows` rows and `columns` columns, whose sums are in the workspace.
+/// Nothing is written if the number at `skip` is not zero, unless the address is NULL.
 fn finish_c(
     cx: &Context,
     kernel: &Kernel,
@@ -702,11 +745,13 @@ fn finish_c(
     (c, to): (Address, Strides),
     (rows, columns): (i64, i64),
     (alpha, beta): (Scalar, Scalar),
+    skip: Address,
 ) -> Result<()> {
+    let size = alpha.compute().size();
     // SAFETY: the workspace holds all sums; C is as its descriptor says.
     unsafe {
-        launch!(kernel, (grid_x(rows)?, grid_y(columns as usize)), THREADS, 0, cx.stream;
-            sums, c, to.row, to.col, rows, columns, alpha, beta)
+        launch!(kernel, (grid_x(rows, size, skip)?, grid_y(columns as usize)), THREADS, 0, cx.stream;
+            sums, c, to.row, to.col, rows, columns, alpha, beta, skip)
     }
 }
 
@@ -718,12 +763,24 @@ fn finish_columns(
     c: &DenseMatrix,
     scalars: (Scalar, Scalar),
 ) -> Result<()> {
-    finish_c(cx, kernel, sums, (c.values, Strides { row: 1, col: c.ld }), (c.rows, c.cols), scalars)
+    let to = Strides { row: 1, col: c.ld };
+    finish_c(cx, kernel, sums, (c.values, to), (c.rows, c.cols), scalars, Address::NULL)
 }
 
-/// Number of tiles of 32 rows; more than 2³¹ of them exceed any memory.
-fn grid_x(rows: i64) -> Result<u32> {
-    blocks_of_grid((rows + 31) / 32, "B: it has more rows than one launch can take")
+/// Number of rows that a block of the kernels that copy moves at a time, for elements of `size` bytes (row.cuh's
+/// TILES).
+fn rows_of_block(size: usize) -> i64 {
+    32 * (8 / size as i64).max(1)
+}
+
+/// Number of blocks that copy so many rows of elements of `size` bytes; more than 2³¹ of them exceed any memory.
+/// Blocks that may have nothing to do are no more than a large device runs at one time, and take rows by turns.
+fn grid_x(rows: i64, size: usize, skip: Address) -> Result<u32> {
+    const AT_ONCE: i64 = 1056;
+    let each = rows_of_block(size);
+    let blocks = (rows + each - 1) / each;
+    let blocks = if skip == Address::NULL { blocks } else { blocks.min(AT_ONCE) };
+    blocks_of_grid(blocks, "B: it has more rows than one launch can take")
 }
 
 fn grid_y(n: usize) -> u32 {

@@ -106,7 +106,15 @@ impl Packing {
         let has_packs = is_wide(b.values, from.row, self.size);
         if self.inner > 0 && copies::copies(self.gathers(), self.may_copy(n), has_packs) {
             out = Packed { address: to, ld: self.ld(n) as i64, padded: true };
-            copy_b(cx, &self.kernel, (b.values, from), (self.inner, n), (to, out.ld), 0)?;
+            copy_b(
+                cx,
+                &self.kernel,
+                (b.values, from, self.size),
+                (self.inner, n),
+                (to, out.ld),
+                0,
+                Address::NULL,
+            )?;
         }
         if out.ld.saturating_mul(self.size as i64) > i64::from(i32::MAX) {
             return Err(Error::unsupported(format!(

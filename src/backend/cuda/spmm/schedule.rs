@@ -31,7 +31,7 @@ const LISTED: usize = 1024;
 /// Words of the handle's counters that count lists without analysis; the last words of them.
 const STATE_WORDS: usize = 8;
 
-/// Bytes in the workspace for the lengths of the lists, which precede the lists.
+/// Bytes in the workspace for the lengths of the lists and the decision of `columns`, which precede the lists.
 const LENGTHS_BYTES: usize = 32;
 
 kernel_structs! {
@@ -312,21 +312,32 @@ impl Schedule {
         Some(MadeAt { lengths: lists, warps, parts })
     }
 
-    /// Enqueues the launch that makes the lists before a product, at this address in the workspace.
-    pub(super) fn make(&self, cx: &DeviceCall<'_>, rows: &Rows, lists: Address) -> Result<()> {
+    /// Words of the handle's counters that count lists without analysis; zero before and after.
+    pub(super) fn state(&self, cx: &DeviceCall<'_>) -> Address {
+        cx.counters.offset(COUNTER_BYTES - STATE_WORDS * size_of::<u32>())
+    }
+
+    /// Enqueues the launch that makes the lists before a product, at this address in the workspace. `may_skip`: the
+    /// third of the numbers there is not zero if the product needs no lists.
+    pub(super) fn make(
+        &self,
+        cx: &DeviceCall<'_>,
+        rows: &Rows,
+        lists: Address,
+        may_skip: bool,
+    ) -> Result<()> {
         let (Lists::Made { unanalyzed, .. }, Some(at)) = (&self.lists, self.made_at(lists)) else {
             return Ok(());
         };
         let kernel = making(cx.device)?;
         let wide = rows.offset_type.wide();
         let blocks = (self.row_count as usize).div_ceil(LISTED) as u32;
-        let state = cx.counters.offset(COUNTER_BYTES - STATE_WORDS * size_of::<u32>());
         // SAFETY: the lists have room for all that rows with this many entries can give, and the handle lends
         // its counters to one call at a time.
         unsafe {
             launch!(kernel, blocks, LISTED as u32, 0, cx.stream;
                 rows.offsets, wide, rows.base, rows.rows, unanalyzed.rows_a_run, unanalyzed.limits, at.warps, at.parts,
-                state, at.lengths)
+                self.state(cx), at.lengths, i64::from(may_skip))
         }
     }
 

@@ -193,7 +193,15 @@ impl DenseExecutor<DenseMatrix> for SellSpmm {
         if !direct && inner > 0 {
             let ld = if single { 1 } else { offsets.ld };
             (b_at, ldb) = (cx.workspace.address.offset(offsets.packed_b), ld as i64);
-            copy_b(cx, &self.pack, (b.values, from), (inner, n), (b_at, ldb), 0)?;
+            copy_b(
+                cx,
+                &self.pack,
+                (b.values, from, b.value_type.size()),
+                (inner, n),
+                (b_at, ldb),
+                0,
+                Address::NULL,
+            )?;
         }
         let Arrays { rows, order, heads, values, narrow, wide, .. } = arrays;
         let slices = arrays.slices as i64;

@@ -281,7 +281,7 @@ impl SwiftSpmm {
         }
         if by_columns {
             let to = (o.c, Strides { row: o.c_row, col: o.c_col });
-            finish_c(cx, finish_columns, c, to, (rows, n as i64), (o.alpha, o.beta))?;
+            finish_c(cx, finish_columns, c, to, (rows, n as i64), (o.alpha, o.beta), Address::NULL)?;
         } else if !in_place {
             // SAFETY: the workspace holds all sums; C is as its descriptor says.
             unsafe {

@@ -12,6 +12,7 @@ use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, DenseMatrix, SparseArrays, SparseMatrix};
 use crate::memory::{Context, Workspace, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
+use crate::select::spmm::columns::ColumnLimits;
 use crate::select::{Choice, Clusters, Method, RowOrder, Source};
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Address, DataType, IndexBase, IndexType, Operation, Order, Reorder};
@@ -95,6 +96,8 @@ pub(super) struct TestProduct {
     pub(super) once: bool,
     /// Limit for the bytes of copies without analysis; `None` for the usual limit.
     pub(super) copied: Option<usize>,
+    /// Limits for columns of B and C where they are, without analysis; `None` for the usual decision.
+    pub(super) column_limits: Option<ColumnLimits>,
 }
 
 pub(super) const PLAIN: TestProduct = TestProduct {
@@ -114,6 +117,7 @@ pub(super) const PLAIN: TestProduct = TestProduct {
     reorder: Reorder::None,
     once: false,
     copied: None,
+    column_limits: None,
 };
 
 /// Where a product's dense operands of `n` columns are: each begins `shift` elements into its array and has
@@ -333,6 +337,7 @@ impl TestProduct {
             true => {
                 let mut product = once::product(cx.device, &problem).unwrap().unwrap();
                 product.copied = self.copied.unwrap_or(product.copied);
+                product.column_limits = self.column_limits.or(product.column_limits);
                 Box::new(product)
             }
             false => crate::backend::cuda::spmm::build(cx, &problem, &choice, None).unwrap(),

@@ -72,7 +72,8 @@ impl Packs {
             if ld > n {
                 memory::zero(to, self.bytes(k, n), cx.stream)?;
             }
-            copy_b(cx, &self.columns, (b.at, b.strides), (k as i64, n), (to, ld as i64), 0)?;
+            let from = (b.at, b.strides, self.size);
+            copy_b(cx, &self.columns, from, (k as i64, n), (to, ld as i64), 0, Address::NULL)?;
         }
         if depth > k {
             memory::zero(to.offset(self.bytes(k, n)), self.bytes(depth - k, n), cx.stream)?;

@@ -1,0 +1,135 @@
+//! Decision whether a product without a plan multiplies a B and a C whose columns are contiguous without copies of
+//! them (kernels/spmm/columns.cu). A kernel takes it on the device, from the lengths of all rows and from a sample
+//! of their columns; this file makes the limits that it compares them with.
+//!
+//! The estimates and the measurements that they are from are in docs/algorithms/row.md, "Columns without copies".
+
+use super::row::NARROW;
+
+/// Conditions under which B and C are taken by columns; kernels/spmm/columns.cu has the same structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct ColumnLimits {
+    /// Largest number of entries of a row.
+    pub longest: i64,
+    /// Largest mean number of sectors of 32 bytes of B that a warp reads for an entry and a column of B, times
+    /// 1,024.
+    pub sectors: i64,
+}
+
+/// Columns of C that a thread computes at a time, as in the kernel.
+const COLUMNS: usize = 8;
+/// Threads of a block, as in the kernel.
+const ROWS: i64 = 512;
+/// Bytes of a sector of the second-level cache.
+const SECTOR: f64 = 32.0;
+
+/// Seconds that launches and the first loads of either way take.
+const LAUNCHES: f64 = 10e-6;
+/// Bytes a second of copies of B to rows and of sums to columns of C, of rows of B that entries of rows of up to
+/// [`SHORT`] entries read, and of sectors of columns of B.
+const COPIED: f64 = 2.5e12;
+const ROWS_READ: f64 = 7.5e12;
+const SECTORS_READ: f64 = 8.5e12;
+/// Mean length of rows above which neighbouring rows find rows of B in the first-level cache, which is up to
+/// [`REUSED`] times as fast.
+const SHORT: f64 = 8.0;
+const REUSED: f64 = 3.0;
+/// Seconds for an entry where `row` reads single elements of up to [`NARROW`] columns.
+const NARROW_ENTRY: f64 = 20e-12;
+/// Seconds for a block that ends at once, of which `row` has one for 64 rows and 32 columns.
+const IDLE_BLOCK: f64 = 1e-9;
+const IDLE_ELEMENTS: f64 = 64.0 * 32.0;
+/// Seconds for an entry of the longest row, which one thread computes.
+const LONGEST_ENTRY: f64 = 0.45e-6;
+/// Least seconds of a product for which the decision is made.
+const LEAST: f64 = 45e-6;
+
+/// Number of blocks along the columns of C, which share its columns: fewer than [`COLUMNS`] allows if the rows
+/// suffice for eight blocks a multiprocessor, so that a block finds its entries of A in the first-level cache.
+pub fn blocks_of_columns(rows: i64, n: usize, multiprocessors: i64) -> usize {
+    let blocks = (rows / ROWS).max(1);
+    let wanted = (8 * multiprocessors + blocks - 1) / blocks;
+    n.div_ceil(COLUMNS).min(wanted.max(1) as usize)
+}
+
+impl ColumnLimits {
+    /// Limits for a matrix of `rows` × `cols` with `nnz` entries and `n` columns of elements of `size` bytes;
+    /// `None` if the product is too small, or cannot gain.
+    pub fn new(
+        (rows, cols, nnz): (i64, i64, i64),
+        n: usize,
+        size: usize,
+        multiprocessors: i64,
+    ) -> Option<Self> {
+        let row_bytes = (n * size) as f64;
+        let by_rows = match n > NARROW {
+            true => {
+                let reuse = (nnz as f64 / rows.max(1) as f64 / SHORT).clamp(1.0, REUSED);
+                let read = nnz as f64 * row_bytes / (ROWS_READ * reuse);
+                2.0 * (rows + cols) as f64 * row_bytes / COPIED + read
+            }
+            false => nnz as f64 * NARROW_ENTRY,
+        };
+        if LAUNCHES + by_rows < LEAST {
+            return None;
+        }
+        let left = by_rows - LAUNCHES - rows as f64 * n as f64 / IDLE_ELEMENTS * IDLE_BLOCK;
+        let turns = n.div_ceil(COLUMNS).div_ceil(blocks_of_columns(rows, n, multiprocessors));
+        let longest = (left / (LONGEST_ENTRY * turns as f64)) as i64;
+        let sectors = (left * SECTORS_READ / (nnz as f64 * n as f64 * SECTOR) * 1024.0) as i64;
+        // A warp reads at least its 32 elements of a column.
+        (longest > 0 && sectors > (size as i64 * 1024) / 32).then_some(ColumnLimits { longest, sectors })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Limits on a device of 132 multiprocessors.
+    fn limits(shape: (i64, i64, i64), n: usize, size: usize) -> Option<ColumnLimits> {
+        ColumnLimits::new(shape, n, size, 132)
+    }
+
+    #[test]
+    fn grids_are_below_the_limits_and_irregular_matrices_above() {
+        // The 7-point stencil of 67³ points reads 0.16 (fp32) and 0.28 (fp64) sectors an entry, a mesh of
+        // 156,317 points and 2 million entries 0.40 and 0.55, entries at random 1.
+        for (size, stencil, mesh) in [(4, 164, 410), (8, 287, 563)] {
+            for n in [32, 128] {
+                let found = limits((300_763, 300_763, 2_078_407), n, size).unwrap();
+                assert!(found.sectors > stencil && found.sectors < 1024, "{found:?}");
+                assert!((40..400).contains(&found.longest), "{found:?}");
+                let found = limits((156_317, 156_317, 2_118_662), n, size).unwrap();
+                assert!(found.sectors < mesh, "{found:?}");
+            }
+        }
+    }
+
+    /// Stiffness matrices have long rows, of which `row` finds many elements in the first-level cache.
+    #[test]
+    fn long_rows_are_above_the_limits() {
+        for (shape, sectors) in [((13_992, 13_992, 619_488), 235), ((8_738, 8_738, 591_904), 338)] {
+            let found = limits(shape, 128, 8);
+            assert!(found.is_none_or(|limits| limits.sectors < sectors), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn small_products_are_not_examined() {
+        for n in [1, 8, 32] {
+            assert_eq!(limits((36_519, 36_519, 289_588), n, 4), None);
+        }
+        assert_eq!(limits((0, 10, 0), 128, 4), None);
+        assert!(limits((1_000_000, 1_000_000, 7_000_000), 8, 4).is_some());
+    }
+
+    #[test]
+    fn blocks_share_columns_where_rows_are_few() {
+        assert_eq!(blocks_of_columns(5_000, 32, 132), 4);
+        assert_eq!(blocks_of_columns(300_763, 128, 132), 2);
+        assert_eq!(blocks_of_columns(10_000_000, 128, 132), 1);
+        assert_eq!(blocks_of_columns(0, 1, 132), 1);
+    }
+}
