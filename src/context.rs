@@ -38,7 +38,7 @@ struct State {
     stream: Address,
     modes: Modes,
     allocator: Arc<Allocator>,
-    has_plans: bool,
+    is_allocator_fixed: bool,
     /// Last work on each stream that the handle has used, on backends whose calls are asynchronous.
     works: Vec<Arc<dyn LastWork>>,
     /// Last work on the present `stream`; `None` until a call needs it.
@@ -243,7 +243,7 @@ impl Handle {
                 plan_cache: None,
             },
             allocator,
-            has_plans: false,
+            is_allocator_fixed: false,
             works: Vec::new(),
             work: None,
         };
@@ -366,12 +366,13 @@ impl Handle {
     }
 
     /// Sets the source of later allocations: the user's functions, or the backend for `None`. Allowed only
-    /// before the first plan.
+    /// before [`Self::fix_allocator`].
     pub fn set_memory(&self, memory: Option<Arc<dyn RawMemory>>) -> Result<()> {
         let mut state = self.state.lock();
-        if state.has_plans {
+        if state.is_allocator_fixed {
             return Err(Error::state(
-                "handle: tarsiaSetAllocator is allowed only before the first plan is created or analyzed with the handle",
+                "handle: tarsiaSetAllocator is allowed only before the first plan is created or analyzed with the \
+                 handle, and before a product without a plan allocates memory",
             ));
         }
         let memory = memory.unwrap_or_else(|| self.backend.memory());
@@ -379,9 +380,9 @@ impl Handle {
         Ok(())
     }
 
-    /// Records that a plan exists, after which the user's allocator can no longer be set.
-    pub fn note_plan(&self) {
-        self.state.lock().has_plans = true;
+    /// Ends the time in which the allocator may be set: a plan, or a product without one, is about to allocate.
+    pub fn fix_allocator(&self) {
+        self.state.lock().is_allocator_fixed = true;
     }
 
     /// Logs a line, which is formatted only if there is a logger. No lock is held while the user's function
@@ -490,7 +491,7 @@ impl Handle {
                  captured into a graph: call it with matrices of these sizes before, or tarsiaSetWorkspace"
             )));
         }
-        self.note_plan();
+        self.fix_allocator();
         if !is_users {
             // The size is rounded up to whole MiB, so that products of similar sizes do not grow it each
             // time.

@@ -124,7 +124,7 @@ pub struct Info {
 impl Plan {
     /// Creates a plan for an operation that was found in the table of algorithms.
     pub fn new<O: Operation>(handle: &Handle, planned: Planned<O>) -> Self {
-        handle.note_plan();
+        handle.fix_allocator();
         let inner = Inner {
             settings: Settings::default(),
             task: Box::new(planned),
@@ -235,7 +235,7 @@ impl Plan {
         }
         // The plan's memory is from this handle's allocator, even if the plan was created with another
         // handle.
-        handle.note_plan();
+        handle.fix_allocator();
         let mut unfinished = Unfinished { plan: self, lock: Some(inner) };
         let mut warnings = Vec::new();
         let report = match &mut unfinished.lock {
