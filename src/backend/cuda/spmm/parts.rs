@@ -55,18 +55,21 @@ impl WorkItems {
     }
 }
 
-/// Number of blocks for `count` items with `each` of them per block.
+/// Number of thread blocks for `count` items of a conversion to the layout of `algorithm`, with `each` of them
+/// per thread block.
 pub(super) fn grid(count: i64, each: u32, algorithm: &str) -> Result<u32> {
     blocks_of_grid(
         (count as u64).div_ceil(u64::from(each)),
-        format_args!("A: algorithm {algorithm} has too much for one launch to convert"),
+        format_args!("A: it is too large for algorithm {algorithm}, which converts it in one launch"),
     )
 }
 
-/// Makes the lists, and cuts the windows of more than `limit` blocks. `first` has the number of blocks before
-/// each window, and behind them the total, `blocks`.
+/// Makes the lists for `algorithm`, and cuts the windows (row blocks in `smat`, bands in `swift`) of more than
+/// `limit` blocks (entries in `swift`). `first` has the number of blocks before each window, and behind them the
+/// total, `blocks`.
 pub(super) fn schedule(
     cx: &DeviceCall<'_>,
+    algorithm: &str,
     first: &DeviceBuffer<i64>,
     windows: i64,
     blocks: i64,
@@ -84,7 +87,7 @@ pub(super) fn schedule(
     let count_items = kernel("window_count_items")?;
     // SAFETY: there are three numbers per window, and three more; no columns are counted.
     unsafe {
-        launch!(count_items, grid(windows + 1, THREADS, "window")?, THREADS, 0, cx.stream;
+        launch!(count_items, grid(windows + 1, THREADS, algorithm)?, THREADS, 0, cx.stream;
             windows, first.address(), Address::NULL, limit, most_cut, counts.address(), Address::NULL)?;
         device_wide::scan_in_place(cx, counts.address(), counts.len())?;
     }
@@ -95,7 +98,7 @@ pub(super) fn schedule(
     let write_items = kernel("window_items")?;
     // SAFETY: the sums say where each window's items and parts go.
     unsafe {
-        launch!(write_items, grid(windows, THREADS, "window")?, THREADS, 0, cx.stream;
+        launch!(write_items, grid(windows, THREADS, algorithm)?, THREADS, 0, cx.stream;
             windows, first.address(), limit, most_cut, counts.address(), items.address(), parts.address())?;
     }
     Ok(WorkItems { items, parts, cut })

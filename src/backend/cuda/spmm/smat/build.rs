@@ -153,7 +153,7 @@ impl Arrays {
                     segments, starts.address(), first.address())?;
             }
         }
-        let work = parts::schedule(cx, &first, row_blocks, blocks as i64, limit)?;
+        let work = parts::schedule(cx, "smat", &first, row_blocks, blocks as i64, limit)?;
         let columns = DeviceBuffer::<u32>::new(cx, blocks)?;
         let bytes = blocks.saturating_mul(rules.places()).saturating_mul(size);
         let values = DeviceBuffer::<u8>::zeroed(cx, bytes)?;

@@ -215,7 +215,7 @@ impl BandArrays {
         }
         drop(keys);
         let limit = bands::limit(nnz as usize);
-        let work = parts::schedule(cx, &first, band_count, nnz, limit)?;
+        let work = parts::schedule(cx, "swift", &first, band_count, nnz, limit)?;
         let columns = DeviceBuffer::<u32>::new(cx, nnz as usize)?;
         let rows = DeviceBuffer::<u8>::new(cx, nnz as usize)?;
         let stored = a.values(cx)?;
