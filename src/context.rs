@@ -8,11 +8,11 @@ use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use crate::backend::{Backend, CallGuard};
 use crate::error::{refuse_if, Error, Result};
-use crate::inside::{Access, Entry, Object};
 use crate::matrix::dense::Lines;
 use crate::memory::in_flight::{InFlight, LastWork};
 use crate::memory::{Allocator, Block, Context, RawMemory, Workspace, COUNTER_BYTES, USER_ALIGNMENT};
 use crate::plan::PlanCache;
+use crate::reentrancy::{Access, Object, Use};
 use crate::types::{Address, LogLevel, PointerMode, ScalarsAt};
 
 /// Receiver of log lines.
@@ -198,7 +198,7 @@ impl Scratch {
 /// Guard of a running call: while this lives, the handle cannot be closed.
 pub struct Inside<'a> {
     _open: RwLockReadGuard<'a, bool>,
-    _entry: Entry,
+    _use: Use,
 }
 
 /// The object behind a `tarsiaHandle_t`.
@@ -290,7 +290,7 @@ impl Handle {
     #[inline]
     pub fn enter(&self) -> Option<Inside<'_>> {
         let open = self.open.read_recursive();
-        open.then(|| Inside { _open: open, _entry: Entry::new(Object::handle(self), Access::Shared) })
+        open.then(|| Inside { _open: open, _use: Use::begin(Object::handle(self), Access::Shared) })
     }
 
     /// Returns whether this thread is inside a call with the handle.
@@ -414,12 +414,12 @@ impl Handle {
         Ok(self.scratch.lock())
     }
 
-    /// Locks the workspace for a product, which uses it until the entry in the list of this thread's calls is dropped.
+    /// Locks the workspace for a product, which uses it until the use that is returned is dropped.
     #[inline(always)]
-    fn take_scratch(&self) -> Result<(MutexGuard<'_, Scratch>, Entry)> {
-        let (present, entry) = Entry::behind(self.workspace_object(), Access::Exclusive);
-        refuse_if!(present.is_some(), state, "{IN_USE}");
-        Ok((self.scratch.lock(), entry))
+    fn take_scratch(&self) -> Result<(MutexGuard<'_, Scratch>, Use)> {
+        let (earlier, this_use) = Use::begin_with_earlier(self.workspace_object(), Access::Exclusive);
+        refuse_if!(earlier.is_some(), state, "{IN_USE}");
+        Ok((self.scratch.lock(), this_use))
     }
 
     /// Returns the context of a call that does not execute and so has no workspace.

@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 use in_flight::Pending;
 
 use crate::error::{refuse_if, require, Error, Result, Status};
-use crate::inside;
+use crate::reentrancy;
 use crate::types::{Address, ComputeType, DataType};
 
 pub use context::{Context, Workspace, COUNTERS, COUNTER_BYTES, SLOTS};
@@ -136,7 +136,7 @@ impl UserMemory {
 impl RawMemory for UserMemory {
     fn allocate(&self, bytes: usize, stream: Address) -> Result<Address> {
         // SAFETY: the caller of `new` promised that the function may be called.
-        let out = inside::user_function(|| unsafe {
+        let out = reentrancy::user_function(|| unsafe {
             (self.alloc)(self.ctx.as_mut_ptr(), bytes, stream.as_mut_ptr())
         });
         refuse_if!(out.is_null(), new(Status::AllocFailed), "the user's allocator gave no {bytes} bytes");
@@ -156,7 +156,7 @@ impl RawMemory for UserMemory {
     fn release(&self, address: Address, bytes: usize, stream: Address) {
         // SAFETY: the caller of `new` promised that the function may be called;
         // the address came from the user's allocation function.
-        inside::user_function(|| unsafe {
+        reentrancy::user_function(|| unsafe {
             (self.free)(self.ctx.as_mut_ptr(), address.as_mut_ptr(), bytes, stream.as_mut_ptr())
         });
     }

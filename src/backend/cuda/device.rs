@@ -19,9 +19,9 @@ use super::memory::{self, Pool};
 use super::module::Modules;
 use crate::backend::CallGuard;
 use crate::error::{Error, Result, Status};
-use crate::inside;
 use crate::memory::in_flight::{LastWork, Pending};
 use crate::memory::{process, Context};
+use crate::reentrancy;
 use crate::select::device::Attributes;
 use crate::select::roofline::Machine;
 use crate::types::Address;
@@ -258,7 +258,7 @@ impl Device {
 
     /// What [`BEGUN`] has while a call in this context runs and no user function has been called.
     fn begun_now(&self) -> Begun {
-        Begun { context: self.context, user_functions: inside::user_functions() }
+        Begun { context: self.context, user_functions: reentrancy::user_functions() }
     }
 
     fn push(&self) -> Result<()> {
@@ -570,7 +570,7 @@ mod tests {
             // The outer call still runs.
             assert!(!device.enter().unwrap().has_pushed);
             assert_eq!(current(), device.context);
-            inside::user_function(|| ());
+            reentrancy::user_function(|| ());
             let entered = device.enter().unwrap();
             assert!(entered.has_pushed);
             assert_eq!(current(), device.context);
