@@ -555,14 +555,6 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// Replaces numbers by their exclusive sums. One block, for numbers that are so few that the
-// launches of a scan by all multiprocessors take longer (SCANNED_BY_A_BLOCK in
-// src/backend/cuda/spgemm/rows.rs).
-extern "C" __global__ void __launch_bounds__(1024)
-    spgemm_scan_few(int64_t *numbers, int32_t count) {
-    scan_in_block(count, numbers, [&](int64_t i) { return numbers[i]; });
-}
-
 // out[i] = from[i] + base, in 32 or 64 bits.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_write_offsets(const int64_t *from, int64_t count, void *out, int64_t wide,

@@ -22,8 +22,8 @@ extern "C" __global__ void __launch_bounds__(256)
         low += length & 0xffffffffu;
         high += length >> 32;
     }
-    spgemm::block_prefix_sum(low, of_warps, low);
-    spgemm::block_prefix_sum(high, of_warps, high);
+    block_prefix_sum(low, of_warps, low);
+    block_prefix_sum(high, of_warps, high);
     if (threadIdx.x == 0) {
         if (low > 0)
             atomicAdd(totals, low);

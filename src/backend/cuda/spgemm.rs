@@ -64,6 +64,7 @@ use self::kernels::Name;
 use self::map::Map;
 use self::rows::{Factor, Kernels, Listed, Output};
 use self::wide::{Tasks, Wide};
+use super::convert::device_wide::scan_in_place;
 use super::device::{Device, DeviceCall};
 use super::launch::{launch, launch_overlapping, Overlap};
 use super::memory::{self, filled, filled_members, optional, DeviceBuffer, Fill};
@@ -380,7 +381,7 @@ impl CudaSpgemm {
             }
         }
         // SAFETY: both are the rows + 1 numbers of `offsets`.
-        unsafe { rows::scan(cx, &self.kernels, offsets.address(), rows + 1)? };
+        unsafe { scan_in_place(cx, offsets.address(), rows + 1)? };
         let partial_sums = wide.as_ref().map_or(Address::NULL, Wide::number_of_partial_sums);
         let (binned, [nnz, partial_sums]) =
             Binned::by_entries(cx, &self.kernels, &self.statistics, &offsets, partial_sums)?;
