@@ -9,6 +9,7 @@
 
 #include "common/block.cuh"
 #include "common/kernels.cuh"
+#include "common/unchecked.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/warp.cuh"
 #include "spmm/join.cuh"
@@ -342,15 +343,13 @@ __device__ __forceinline__ void reach(const void *offsets, int64_t wide, const J
     __syncthreads();
     const int64_t row = (int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32) * step;
     if (row < rows) {
-        // Unsigned arithmetic: an offset that is wrong may be any number.
         const auto at = [&](int64_t i) {
-            const int64_t found = int64_t(uint64_t(Offsets{offsets, wide}.at(i)) - uint64_t(base));
-            return found < 0 ? 0 : found < nnz ? found : nnz;
+            return clamped_offset(Offsets{offsets, wide}.at(i), base, nnz);
         };
         const int64_t begin = at(row), end = min(at(row + 1), begin + MOST_OF_ROW);
         const int64_t diagonal = int64_t(double(row) / double(rows) * double(cols));
         for (int64_t i = begin + threadIdx.x % 32; i < end; i += 32) {
-            const int64_t column = int64_t(uint64_t(int64_t(indices[i])) - uint64_t(base));
+            const int64_t column = less_base(indices[i], base);
             if (column < 0 || column >= cols)
                 continue;
             const float distance = float(1 + abs(column - diagonal));
