@@ -299,11 +299,6 @@ impl CudaSpgemm {
         wide::Product { cx, kernels: &self.kernels, left, right, statistics }
     }
 
-    /// Begins a sequence of kernels that run side by side.
-    fn overlap(&self) -> Result<Overlap> {
-        Ok(Overlap::new(self.kernels.can_begin_early()?))
-    }
-
     /// Counts the entries of C, sorts the rows into bins by them, and prepares the numeric phase. Blocks.
     fn count_entries(&self, cx: &DeviceCall<'_>, binned: &Binned) -> Result<Counted> {
         let (left, right) = self.factors();
@@ -325,7 +320,7 @@ impl CudaSpgemm {
             }
         }
         // All kernels from here on to the end of the wide rows' count run side by side.
-        let overlap = &self.overlap()?;
+        let overlap = &Overlap::new(true);
         let wide_product = self.wide_product(cx, &left, &right, statistics);
         let mut wide = Wide::count(
             &wide_product,

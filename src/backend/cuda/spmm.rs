@@ -614,14 +614,14 @@ impl RowSpmm {
                 continue;
             }
             // First the rows in lists that were made without analysis, then the runs, which need no lists.
-            let mut kernels = vec![(kernel, grid.0, flags, kernel.can_begin_early())];
+            let mut kernels = vec![(kernel, grid.0, flags, true)];
             if let (Some(lists), blocks @ 1..) = (self.kernels.lists.get(), self.schedule.list_blocks()) {
                 let of_lists = lists.of(step.kernel);
-                let (blocks, are_early) = ((blocks << step.together) as u32, of_lists.can_begin_early());
+                let blocks = (blocks << step.together) as u32;
                 // The kernel that makes the lists immediately precedes the first step only. Later steps wait
                 // as usual for the preceding kernel, which may not support early launches.
-                let early = are_early && begin + first == 0;
-                kernels = vec![(of_lists, blocks, flags, early), (kernel, grid.0, flags | 16, are_early)];
+                let early = begin + first == 0;
+                kernels = vec![(of_lists, blocks, flags, early), (kernel, grid.0, flags | 16, true)];
             }
             for (kernel, blocks, flags, early) in kernels {
                 // SAFETY: the operands are as their descriptors say; the pattern was checked by analysis, or

@@ -242,11 +242,6 @@ impl Kernels {
         Ok(self.get(Name::Products)?.is_of_90())
     }
 
-    /// Returns whether the kernels can begin early ([`Kernel::can_begin_early`]). The context must be current.
-    pub fn can_begin_early(&self) -> Result<bool> {
-        Ok(self.get(Name::Products)?.can_begin_early())
-    }
-
     /// Returns a kernel, loaded if necessary and with the shared memory that its launches need allowed. The
     /// context must be current.
     pub fn get(&self, name: Name) -> Result<Kernel> {

@@ -140,7 +140,7 @@ pub fn count(
         products: totals,
         most,
     };
-    let overlap = &Overlap::new(kernels.can_begin_early()?);
+    let overlap = &Overlap::new(true);
     for bin in (0..BINS).rev().filter(|&bin| of_longest >= least(bin)) {
         if bin < TABLES {
             let part = count_part(part(right_stats.mean()));

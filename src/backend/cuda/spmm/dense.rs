@@ -420,12 +420,6 @@ impl DenseSpmm {
         }
     }
 
-    /// Returns whether the finishing kernels, which wait for the preceding ones themselves, can be launched
-    /// early.
-    fn early(&self) -> bool {
-        self.finish.can_begin_early() && self.repair.can_begin_early()
-    }
-
     fn lines(&self, c: DenseOperand, n: usize) -> Lines {
         let (m, by_rows) = (self.shape.rows as i64, c.is_by_rows());
         let (outer, inner) = if by_rows { (m, n as i64) } else { (n as i64, m) };
@@ -457,7 +451,7 @@ impl DenseSpmm {
         // SAFETY: the operands are as their descriptors say; the products are in the workspace, or are not
         // read.
         unsafe {
-            launch_early!(self.early(), self.finish, grid, THREADS, 0, cx.stream;
+            launch_early!(true, self.finish, grid, THREADS, 0, cx.stream;
                 self.entries(), Self::right(b), products, c.at, lines, alpha, beta)
         }
     }
@@ -547,7 +541,7 @@ impl DenseSpmm {
         let special = self.special.as_ref().map_or(Address::NULL, DeviceBuffer::address);
         // SAFETY: the operands are as their descriptors say.
         unsafe {
-            launch_early!(self.early(), self.repair, (blocks, 1), THREADS, 0, cx.stream;
+            launch_early!(true, self.repair, (blocks, 1), THREADS, 0, cx.stream;
                 self.entries(), Self::right(b), c.at, lines, alpha, special)
         }
     }
