@@ -24,7 +24,7 @@ pub trait Logger: Send + Sync {
 /// Settings of a handle that may change at any time.
 #[derive(Clone)]
 pub struct Modes {
-    /// Where alpha and beta are: on the host or in the backend's memory.
+    /// Location of alpha and beta: on the host or in the backend's memory.
     pub pointer_mode: PointerMode,
     /// True in deterministic mode: products whose bits differ from run to run are refused.
     pub deterministic: bool,

@@ -86,7 +86,7 @@ pub const WIDE: u32 = 1;
 pub const CUT: u32 = 2;
 
 impl BlockHead {
-    /// Returns the range of its blocks.
+    /// Returns the range of the blocks that belong to this head.
     pub fn blocks(&self) -> std::ops::Range<usize> {
         self.block as usize..(self.block + self.count) as usize
     }

@@ -224,7 +224,8 @@ pub struct Groups {
     pub tiles: i64,
 }
 
-/// Threads of such groups that a multiprocessor runs at one time, approximately, and those of a block.
+/// Approximate number of threads of the kernels with groups that a multiprocessor runs at one time, and number of
+/// threads of a block.
 const THREADS_AT_ONCE: i64 = 1024;
 const THREADS_OF_BLOCK: i64 = 32 * WARPS;
 
@@ -240,7 +241,7 @@ pub const NARROW: usize = 8;
 /// Numbers of lanes of a group in the wide kernels.
 pub const GROUPS: [usize; 4] = [4, 8, 16, 32];
 
-/// Groups for elements of `size` bytes: those that take more columns than a narrow kernel of four.
+/// Numbers of lanes of the groups for elements of `size` bytes: those that take more columns than a narrow kernel of four.
 pub fn groups(size: usize) -> &'static [usize] {
     if GROUPS[0] * 16 > NARROW / 2 * size {
         &GROUPS
@@ -273,7 +274,7 @@ pub const COPIED_WITHOUT_PLAN: usize = 64 << 20;
 /// Minimum number of columns of copies of B and of sums for C at a time.
 pub const LEAST_COPIED: usize = 32;
 
-/// Next smaller number of columns of such copies: half, rounded up to a multiple of the least.
+/// Next smaller number of columns to copy at a time, if memory lacks for `columns`: half, rounded up to a multiple of the least.
 pub fn fewer_copied(columns: usize) -> usize {
     columns.div_ceil(2).next_multiple_of(LEAST_COPIED).min(columns - 1).max(1)
 }
@@ -385,9 +386,10 @@ pub fn group_kinds(size: usize) -> &'static [(usize, usize)] {
     }
 }
 
-/// What the choice of a group's size knows of the rows of A.
+/// Properties of the rows of A, and of the device, by which the size of a group is chosen.
 #[derive(Clone, Copy, Debug)]
 struct Rows {
+    /// Number of rows.
     count: i64,
     /// Mean number of entries.
     mean: i64,

@@ -28,7 +28,7 @@ const WINDOW: usize = 256;
 const LISTS: usize = 6;
 /// Rows that one block reads to make lists without analysis (tasks.cu).
 const LISTED: usize = 1024;
-/// Words of the handle's counters that count lists without analysis; the last words of them.
+/// Number of the handle's counters, the last ones, by which lists without analysis are counted.
 const STATE_WORDS: usize = 8;
 
 /// Bytes in the workspace for the lengths of the lists, which precede the lists.
@@ -342,7 +342,7 @@ impl Schedule {
         tiles::at_once(self.counter_count as usize, tiles::COUNTERS - STATE_WORDS)
     }
 
-    /// Number of blocks whose warps take so many runs each.
+    /// Number of blocks of a launch in which each warp takes `runs_a_warp` runs.
     pub(super) fn blocks(&self, runs_a_warp: i64) -> i64 {
         let ceil = |count: i64, by: i64| count / by + i64::from(count % by != 0);
         self.part_count + ceil(self.shared_count + ceil(self.count, runs_a_warp), WARPS)

@@ -198,7 +198,7 @@ pub struct SampledMatrix {
     pub number: i64,
     /// Name from which it is made.
     pub name: String,
-    /// Its pattern.
+    /// Pattern of the matrix.
     pub pattern: OwnedCsr<()>,
     /// Features by which learned row orders are chosen.
     pub features: Vec<f32>,
@@ -311,7 +311,7 @@ impl SampledMatrix {
 pub enum Wanted<'d> {
     /// All groups.
     All,
-    /// These groups.
+    /// The groups in this list.
     These(&'d [Group]),
     /// A number of groups, drawn.
     Some(usize, &'d mut Draw),

@@ -81,7 +81,7 @@ pub(in crate::backend::cuda::spmm) trait TileStore:
     /// Returns the rules for copies of B.
     fn packing(device: &Device, problem: &SpmmProblem, arrays: &Arrays<Self>) -> Result<Packing>;
 
-    /// Returns the flags that only these kernels know.
+    /// Returns the kernels' flags that only this kind of tiles has.
     fn flags(b: &Packed) -> i64;
 
     /// Returns the ratio of slots for values to stored entries.
