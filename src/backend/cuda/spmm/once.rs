@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::schedule::Schedule;
-use super::{product as bytes_of, Kernels, RowSpmm};
+use super::{saturating_product, Kernels, RowSpmm};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::order::Order;
@@ -30,7 +30,7 @@ pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Opt
     }
     let kernels = Kernels::load(device, problem.types, rows.index_type)?;
     kernels.lists(device, problem.types, rows.index_type)?;
-    let row_bytes = bytes_of(&[problem.columns(), problem.types.compute.scalar().size()]);
+    let row_bytes = saturating_product(&[problem.columns(), problem.types.compute.scalar().size()]);
     Ok(Some(RowSpmm {
         device: Arc::clone(device),
         problem: *problem,
@@ -40,6 +40,6 @@ pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Opt
         kernels,
         mean: rows.nnz / rows.rows.max(1),
         reach: Reach::new((rows.rows, rows.cols, rows.nnz), 0, Vec::new(), device.properties().l2_bytes),
-        copied: COPIED_WITHOUT_PLAN,
+        max_copied_bytes: COPIED_WITHOUT_PLAN,
     }))
 }

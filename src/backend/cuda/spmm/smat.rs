@@ -12,7 +12,7 @@ use build::{Arrays, Source};
 
 use super::analysis::{reorder_of, Analysis, SharedResults};
 use super::packing::{is_wide, Packed, Packing};
-use super::{lines, product, Strides};
+use super::{saturating_product, whole_lines, Strides};
 use crate::backend::cuda::convert::Origins;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch_product, Kernel};
@@ -204,14 +204,14 @@ impl SmatSpmm {
     fn sums_bytes(&self, n: usize) -> usize {
         let form = self.forms.of(n);
         let tiles = n.div_ceil(form.columns).min(self.arrays.lists.tiles_at_once());
-        let bytes = product(&[
+        let bytes = saturating_product(&[
             tiles,
             self.arrays.lists.parts.len(),
             ROWS,
             form.columns,
             self.problem.types.compute.scalar().size(),
         ]);
-        lines(bytes)
+        whole_lines(bytes)
     }
 }
 

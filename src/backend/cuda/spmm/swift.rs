@@ -16,7 +16,7 @@ use std::sync::Arc;
 use build::{with_columns, BandArrays, BlockArrays};
 
 use super::packing::{is_wide, Packed, Packing};
-use super::{finish_c, lines, product, Strides};
+use super::{finish_c, saturating_product, whole_lines, Strides};
 use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
@@ -208,14 +208,14 @@ impl SwiftSpmm {
 
     /// Bytes of the sums, behind which the copy of B begins.
     fn sums_bytes(&self, n: usize) -> usize {
-        lines(match &self.form {
-            Form::Blocks { .. } => product(&[self.shape.0 as usize, n, self.size()]),
+        whole_lines(match &self.form {
+            Form::Blocks { .. } => saturating_product(&[self.shape.0 as usize, n, self.size()]),
             Form::Bands { arrays, .. } => {
                 // Columns of the wider tiles; the narrower ones need no more.
                 let columns = LANES * PACK / self.size();
                 let most = arrays.lists.tiles_at_once().saturating_mul(columns);
                 let all = n.div_ceil(columns).saturating_mul(columns).min(most);
-                product(&[arrays.lists.parts.len(), ROWS, all, self.size()])
+                saturating_product(&[arrays.lists.parts.len(), ROWS, all, self.size()])
             }
         })
     }

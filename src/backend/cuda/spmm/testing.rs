@@ -94,7 +94,7 @@ pub(super) struct TestProduct {
     /// True for a product without analysis: `row` on A in place.
     pub(super) once: bool,
     /// Limit for the bytes of copies without analysis; `None` for the usual limit.
-    pub(super) copied: Option<usize>,
+    pub(super) max_copied_bytes: Option<usize>,
 }
 
 pub(super) const PLAIN: TestProduct = TestProduct {
@@ -113,7 +113,7 @@ pub(super) const PLAIN: TestProduct = TestProduct {
     deterministic: true,
     reorder: Reorder::None,
     once: false,
-    copied: None,
+    max_copied_bytes: None,
 };
 
 /// Where a product's dense operands of `n` columns are: each begins `shift` elements into its array and has
@@ -332,7 +332,7 @@ impl TestProduct {
         let mut executor: Box<SpmmExecutor> = match self.once {
             true => {
                 let mut product = once::product(cx.device, &problem).unwrap().unwrap();
-                product.copied = self.copied.unwrap_or(product.copied);
+                product.max_copied_bytes = self.max_copied_bytes.unwrap_or(product.max_copied_bytes);
                 Box::new(product)
             }
             false => crate::backend::cuda::spmm::build(cx, &problem, &choice, None).unwrap(),

@@ -17,7 +17,7 @@ pub(super) use self::dense_tiles::DenseTiles;
 pub(super) use self::masked_tiles::MaskedTiles;
 use super::analysis::{reorder_of, Analysis, SharedResults};
 use super::packing::{is_wide, Packing};
-use super::{finish_columns, lines, product};
+use super::{finish_columns, saturating_product, whole_lines};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch_product, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
@@ -128,14 +128,14 @@ impl<T: TileStore> WindowSpmm<T> {
         let Arrays { lists, height, .. } = &self.arrays;
         let columns = self.form(n).columns;
         let tiles = n.div_ceil(columns).min(lists.tiles_at_once());
-        let sums = product(&[tiles, lists.parts.len(), *height, columns, acc]);
+        let sums = saturating_product(&[tiles, lists.parts.len(), *height, columns, acc]);
         let raw = match self.finishes_c() {
-            true => product(&[self.problem.a.shape_of(self.problem.op).0 as usize, n, acc]),
+            true => saturating_product(&[self.problem.a.shape_of(self.problem.op).0 as usize, n, acc]),
             false => 0,
         };
-        let packed_b = lines(sums);
-        let raw_c = packed_b.saturating_add(lines(self.packing.bytes(n)));
-        WindowWorkspaceOffsets { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(lines(raw)) }
+        let packed_b = whole_lines(sums);
+        let raw_c = packed_b.saturating_add(whole_lines(self.packing.bytes(n)));
+        WindowWorkspaceOffsets { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(whole_lines(raw)) }
     }
 }
 
