@@ -93,7 +93,7 @@ __device__ void rank_windows(Pattern<O, J> a, int64_t windows, Shape shape, uint
 }
 
 // Number of parts of a window (0 if it is whole), and of blocks of each part but the last.
-struct Deal {
+struct Division {
     int64_t parts, size;
 };
 // Rules by which windows are split into parts, from the layout's totals.
@@ -104,7 +104,7 @@ struct SplitRules {
         : limit((max(most, (blocks + most_split - 1) / most_split) + 1) / 2 * 2),
           long_from(max(4 * blocks / max(windows, int64_t(1)), int64_t(16))) {}
 
-    __device__ Deal deal(int64_t blocks) const {
+    __device__ Division division(int64_t blocks) const {
         if (blocks <= limit)
             return {0, blocks};
         const int64_t wanted = (blocks + limit - 1) / limit;
@@ -123,14 +123,14 @@ __device__ void count_items(int64_t windows, const int64_t *starts, const uint32
     const SplitRules rules(starts[windows], windows, most, most_split);
     unsigned long long own = 0;
     if (window <= windows) {
-        Deal deal = {0, 0};
+        Division division = {0, 0};
         if (window < windows) {
-            deal = rules.deal(starts[window + 1] - starts[window]);
+            division = rules.division(starts[window + 1] - starts[window]);
             own = distinct ? distinct[window] : 0;
         }
-        counts[window] = deal.parts;
-        counts[windows + 1 + window] = deal.parts > 0;
-        counts[2 * (windows + 1) + window] = deal.parts == 0 && deal.size > rules.long_from;
+        counts[window] = division.parts;
+        counts[windows + 1 + window] = division.parts > 0;
+        counts[2 * (windows + 1) + window] = division.parts == 0 && division.size > rules.long_from;
     }
     own = warp_sum(own);
     if (threadIdx.x % 32 == 0 && own > 0)
@@ -161,14 +161,14 @@ __device__ void write_items(int64_t windows, const int64_t *starts, int64_t most
     const int64_t *const longs = before + 2 * (windows + 1);
     const int64_t long_before = longs[window] - longs[0], long_count = longs[windows] - longs[0];
     const int64_t first = starts[window], end = starts[window + 1];
-    const Deal deal = rules.deal(end - first);
+    const Division division = rules.division(end - first);
     const uint32_t name = uint32_t(window);
-    if (deal.parts > 0) {
+    if (division.parts > 0) {
         const uint32_t own = uint32_t(before[window]);
-        for (int64_t number = 0; number < deal.parts; ++number) {
-            const int64_t from = first + number * deal.size;
-            parts[own + number] = {name, own, uint32_t(deal.parts), uint32_t(splits_before)};
-            items[own + number] = {name, uint32_t(from), uint32_t(min(end, from + deal.size)),
+        for (int64_t number = 0; number < division.parts; ++number) {
+            const int64_t from = first + number * division.size;
+            parts[own + number] = {name, own, uint32_t(division.parts), uint32_t(splits_before)};
+            items[own + number] = {name, uint32_t(from), uint32_t(min(end, from + division.size)),
                                    uint32_t(own + number)};
         }
         return;

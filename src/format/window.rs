@@ -121,7 +121,7 @@ pub const MOST_DIRECT: usize = 64;
 
 /// Returns the number of parts of a window of `blocks` blocks, and the blocks of each but the last: an even
 /// number, since two blocks are staged at a time. 0 parts: the window is not split.
-pub fn deal(blocks: usize, limit: usize) -> (usize, usize) {
+pub fn division(blocks: usize, limit: usize) -> (usize, usize) {
     if blocks <= limit {
         return (0, blocks);
     }
@@ -514,7 +514,7 @@ pub(super) fn schedule(
     let window_count = starts.len() - 1;
     let long_from = long_from(starts[window_count] as usize, window_count);
     let is_long = |count: usize| count > long_from;
-    let part_count = counts().map(|count| deal(count, limit).0).sum();
+    let part_count = counts().map(|count| division(count, limit).0).sum();
     let split_count = counts().filter(|&count| count > limit).count();
     let long = counts().filter(|&count| count <= limit && is_long(count)).count();
     let mut items = Buffer::<WorkItem>::zeroed(allocator, part_count + window_count - split_count)?;
@@ -522,7 +522,7 @@ pub(super) fn schedule(
     let (mut part, mut counter, mut long_at, mut at) = (0, 0, part_count, part_count + long);
     for (window, count) in counts().enumerate() {
         let (first, end) = (starts[window] as usize, starts[window + 1] as usize);
-        let (own, size) = deal(count, limit);
+        let (own, size) = division(count, limit);
         let window = window as u32;
         if own > 0 {
             let head = WindowPart { window, first: part as u32, count: own as u32, counter };
