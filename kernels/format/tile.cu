@@ -434,11 +434,5 @@ extern "C" __global__ void __launch_bounds__(256)
             high += length >> 32;
         }
     }
-    unsigned long long all;
-    block_prefix_sum(low, of_warps, all);
-    if (threadIdx.x == 0)
-        atomicAdd(totals, all);
-    block_prefix_sum(high, of_warps, all);
-    if (threadIdx.x == 0)
-        atomicAdd(totals + 1, all);
+    spgemm::add_halves(low, high, of_warps, totals);
 }

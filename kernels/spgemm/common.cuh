@@ -197,6 +197,21 @@ __device__ __forceinline__ void cluster_barrier() { __syncthreads(); }
 __device__ __forceinline__ int64_t of_block(const int64_t *mine, int) { return *mine; }
 #endif
 
+// Adds the block's sums of the low and of the high halves of numbers of products to totals[0] and
+// totals[1]; `of_warps` is shared memory of 32 elements. All threads call it.
+__device__ __forceinline__ void add_halves(unsigned long long low, unsigned long long high,
+                                           unsigned long long *of_warps,
+                                           unsigned long long *totals) {
+    block_prefix_sum(low, of_warps, low);
+    block_prefix_sum(high, of_warps, high);
+    if (threadIdx.x == 0) {
+        if (low > 0)
+            atomicAdd(totals, low);
+        if (high > 0)
+            atomicAdd(totals + 1, high);
+    }
+}
+
 // Returns the minimum over the block; `of_warps` is shared memory of 32 elements. Ends with a
 // barrier.
 __device__ __forceinline__ int64_t block_least(int64_t value, int64_t *of_warps) {

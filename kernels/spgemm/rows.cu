@@ -172,14 +172,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     if (entries != nullptr && first_item() == 0)
         entries[rows] = 0;
-    block_prefix_sum(low, of_warps, low);
-    block_prefix_sum(high, of_warps, high);
-    if (threadIdx.x == 0) {
-        if (low > 0)
-            atomicAdd(totals, low);
-        if (high > 0)
-            atomicAdd(totals + 1, high);
-    }
+    add_halves(low, high, of_warps, totals);
 }
 
 // Computes lows[i] and spans[i]: the columns of row i of the product are in [low, low + span), for
