@@ -8,11 +8,11 @@ use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use crate::backend::{Backend, CallGuard};
 use crate::error::{refuse_if, Error, Result};
-use crate::inside::{Access, Entry, Object};
 use crate::matrix::dense::Lines;
 use crate::memory::in_flight::{InFlight, LastWork};
 use crate::memory::{Allocator, Block, Context, RawMemory, Workspace, COUNTER_BYTES, USER_ALIGNMENT};
 use crate::plan::PlanCache;
+use crate::reentrancy::{Access, Object, Use};
 use crate::types::{Address, LogLevel, PointerMode, ScalarsAt};
 
 /// Receiver of log lines.
@@ -24,7 +24,7 @@ pub trait Logger: Send + Sync {
 /// Settings of a handle that may change at any time.
 #[derive(Clone)]
 pub struct Modes {
-    /// Where alpha and beta are: on the host or in the backend's memory.
+    /// Location of alpha and beta: on the host or in the backend's memory.
     pub pointer_mode: PointerMode,
     /// True in deterministic mode: products whose bits differ from run to run are refused.
     pub deterministic: bool,
@@ -38,7 +38,7 @@ struct State {
     stream: Address,
     modes: Modes,
     allocator: Arc<Allocator>,
-    has_plans: bool,
+    is_allocator_fixed: bool,
     /// Last work on each stream that the handle has used, on backends whose calls are asynchronous.
     works: Vec<Arc<dyn LastWork>>,
     /// Last work on the present `stream`; `None` until a call needs it.
@@ -198,7 +198,7 @@ impl Scratch {
 /// Guard of a running call: while this lives, the handle cannot be closed.
 pub struct Inside<'a> {
     _open: RwLockReadGuard<'a, bool>,
-    _entry: Entry,
+    _use: Use,
 }
 
 /// The object behind a `tarsiaHandle_t`.
@@ -243,7 +243,7 @@ impl Handle {
                 plan_cache: None,
             },
             allocator,
-            has_plans: false,
+            is_allocator_fixed: false,
             works: Vec::new(),
             work: None,
         };
@@ -290,7 +290,7 @@ impl Handle {
     #[inline]
     pub fn enter(&self) -> Option<Inside<'_>> {
         let open = self.open.read_recursive();
-        open.then(|| Inside { _open: open, _entry: Entry::new(Object::handle(self), Access::Shared) })
+        open.then(|| Inside { _open: open, _use: Use::begin(Object::handle(self), Access::Shared) })
     }
 
     /// Returns whether this thread is inside a call with the handle.
@@ -366,12 +366,13 @@ impl Handle {
     }
 
     /// Sets the source of later allocations: the user's functions, or the backend for `None`. Allowed only
-    /// before the first plan.
+    /// before [`Self::fix_allocator`].
     pub fn set_memory(&self, memory: Option<Arc<dyn RawMemory>>) -> Result<()> {
         let mut state = self.state.lock();
-        if state.has_plans {
+        if state.is_allocator_fixed {
             return Err(Error::state(
-                "handle: tarsiaSetAllocator is allowed only before the first plan is created or analyzed with the handle",
+                "handle: tarsiaSetAllocator is allowed only before the first plan is created or analyzed with the \
+                 handle, and before a product without a plan allocates memory",
             ));
         }
         let memory = memory.unwrap_or_else(|| self.backend.memory());
@@ -379,9 +380,9 @@ impl Handle {
         Ok(())
     }
 
-    /// Records that a plan exists, after which the user's allocator can no longer be set.
-    pub fn note_plan(&self) {
-        self.state.lock().has_plans = true;
+    /// Ends the time in which the allocator may be set: a plan, or a product without one, is about to allocate.
+    pub fn fix_allocator(&self) {
+        self.state.lock().is_allocator_fixed = true;
     }
 
     /// Logs a line, which is formatted only if there is a logger. No lock is held while the user's function
@@ -413,12 +414,12 @@ impl Handle {
         Ok(self.scratch.lock())
     }
 
-    /// Locks the workspace for a product, which uses it until the entry in the list of this thread's calls is dropped.
+    /// Locks the workspace for a product, which uses it until the use that is returned is dropped.
     #[inline(always)]
-    fn take_scratch(&self) -> Result<(MutexGuard<'_, Scratch>, Entry)> {
-        let (present, entry) = Entry::behind(self.workspace_object(), Access::Exclusive);
-        refuse_if!(present.is_some(), state, "{IN_USE}");
-        Ok((self.scratch.lock(), entry))
+    fn take_scratch(&self) -> Result<(MutexGuard<'_, Scratch>, Use)> {
+        let (earlier, this_use) = Use::begin_with_earlier(self.workspace_object(), Access::Exclusive);
+        refuse_if!(earlier.is_some(), state, "{IN_USE}");
+        Ok((self.scratch.lock(), this_use))
     }
 
     /// Returns the context of a call that does not execute and so has no workspace.
@@ -490,7 +491,7 @@ impl Handle {
                  captured into a graph: call it with matrices of these sizes before, or tarsiaSetWorkspace"
             )));
         }
-        self.note_plan();
+        self.fix_allocator();
         if !is_users {
             // The size is rounded up to whole MiB, so that products of similar sizes do not grow it each
             // time.

@@ -7,7 +7,7 @@
 //! - `context`, `plan`: handles and plans, with the states of a plan
 //! - `direct`: products without a plan and without descriptors, for the drop-in for cuSPARSE
 //! - `operation`: SpMV, SpMM and SpGEMM, and the trait that another operation would have to implement
-//! - `inside`: record of a thread's running calls, for callbacks that call the library again
+//! - `reentrancy`: record of a thread's running calls, for callbacks that call the library again
 //! - `algorithm`: the table of algorithms with the formats, types and backends of each
 //! - `support`: combinations of value types, and the dispatch on them
 //! - `select`: choice of an algorithm and layout, with the reason
@@ -35,13 +35,13 @@ mod error;
 #[doc(hidden)]
 pub mod facade;
 mod format;
-mod inside;
 mod matrix;
 #[allow(unsafe_code)]
 mod memory;
 mod operation;
 mod plan;
 mod problem;
+mod reentrancy;
 mod reorder;
 mod select;
 mod settings;

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "common/kernels.cuh"
+#include "common/unchecked.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/warp.cuh"
 
@@ -128,7 +129,7 @@ __device__ void finish(u64 *report, u64 *out, const Arrival &arrival, const Read
 }
 
 // Distance from the base; numbers below the base wrap round to very large ones.
-__device__ u64 from_base(int64_t v, int64_t base) { return u64(v) - u64(base); }
+__device__ u64 from_base(int64_t v, int64_t base) { return u64(less_base(v, base)); }
 
 // Checks offsets and, unless `indices` is NULL, the order of indices across row starts. major > 0.
 template <class O, class J>

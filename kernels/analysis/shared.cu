@@ -3,20 +3,11 @@
 // validated, for the choice of a layout (src/select/spmv/statistics.rs) and for `sell`.
 
 #include "common/kernels.cuh"
+#include "common/unchecked.cuh"
 #include "format/windows.cuh"
 #include "ptx/launch.cuh"
 
 namespace tarsia::convert {
-
-// Start of a row, clamped to the array's length, since the pattern need not be valid;
-// src/select/spmv/statistics.rs clamps in the same way.
-template <class O>
-__device__ __forceinline__ int64_t cut_start(const O *offsets, int64_t base, int64_t nnz,
-                                             int64_t row) {
-    // Unsigned arithmetic: an offset that is wrong may be any number.
-    const int64_t found = int64_t(uint64_t(int64_t(offsets[row])) - uint64_t(base));
-    return found < 0 ? 0 : found < nnz ? found : nnz;
-}
 
 // Sets same[row] to 1 where the row has 1 to `limit` entries and the same columns as the row
 // before. A warp takes 2^rows_log2 rows: each lane compares the length and both end columns of its
@@ -26,7 +17,7 @@ template <class O, class J>
 __device__ void find_same(const O *offsets, const J *indices, int64_t base, int64_t rows,
                           int64_t nnz, int64_t limit, int32_t rows_log2, uint8_t *same) {
     const int lane = threadIdx.x % WARP;
-    const auto at = [&](int64_t row) { return cut_start(offsets, base, nnz, row); };
+    const auto at = [&](int64_t row) { return clamped_offset(offsets[row], base, nnz); };
     const int64_t step = (grid_stride() / WARP) << rows_log2;
     for (int64_t first = (first_item() / WARP) << rows_log2; first < rows; first += step) {
         const int64_t row = first + lane;
@@ -94,7 +85,8 @@ __device__ void count_shared(const O *offsets, const uint8_t *same, int64_t base
         const int64_t row = first + mine + i;
         if (mine + i < count && !goes_on[i] && items > 0)
             sum += items * k *
-                   (cut_start(offsets, base, nnz, row + 1) - cut_start(offsets, base, nnz, row));
+                   (clamped_offset(offsets[row + 1], base, nnz) -
+                    clamped_offset(offsets[row], base, nnz));
     }
     int64_t sums;
     sum_before(sum, sums);

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "common/kernels.cuh"
+#include "common/unchecked.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/warp.cuh"
 
@@ -64,16 +65,12 @@ __device__ int64_t run_of(u64 k, u64 samples, u64 runs) {
 template <class O>
 __device__ void range(const O *offsets, int64_t base, int64_t nnz, int64_t row, int64_t &start,
                       int64_t &end) {
-    // Unsigned arithmetic: an offset that is wrong may be any number.
-    const auto at = [&](int64_t row) { return int64_t(u64(int64_t(offsets[row])) - u64(base)); };
-    start = at(row);
-    start = start < 0 ? 0 : start < nnz ? start : nnz;
-    end = at(row + 1);
-    end = end < start ? start : end < nnz ? end : nnz;
+    start = clamped_offset(offsets[row], base, nnz);
+    end = clamped_offset(offsets[row + 1], base, nnz, start);
 }
 
 template <class J> __device__ int64_t column(const J *indices, int64_t base, int64_t at) {
-    return int64_t(u64(int64_t(indices[at])) - u64(base));
+    return less_base(indices[at], base);
 }
 
 // Number of different keys among the lanes that are `present`.

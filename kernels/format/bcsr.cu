@@ -18,8 +18,11 @@
 namespace tarsia::convert {
 
 constexpr int THREADS = 256;
+// Number of rows of a row block.
 constexpr int ROWS = 16;
+// Element of `order` for a position without a row, and next column of a lane that has none left.
 constexpr uint32_t HOLE = ~0u, NONE = ~0u;
+// Number of entries of the longest row per segment of a row block.
 constexpr int64_t SEGMENT = 128;
 
 // Rows of op(A) and their order (if `order` is NULL, position p holds row p).
@@ -62,8 +65,8 @@ template <int BYTES> __device__ __forceinline__ int place(int width, int row, in
     return (row % 8 * 4 + k % 4) * 4 + k / 4 * 2 + row / 8;
 }
 
-// Traverses segment `number` of a row block. Calls entry(block, lane's row, column, entry) for each
-// entry, and close(block, block column) by all lanes after each block. Returns the number of
+// Goes through segment `number` of a row block. Calls entry(block, lane's row, column, entry) for
+// each entry, and close(block, block column) by all lanes after each block. Returns the number of
 // blocks. width = 1 << shift.
 template <class O, class J, class Entry, class Close>
 __device__ __forceinline__ int64_t sweep(const Rows<O, J> &a, int64_t row_block, int64_t number,

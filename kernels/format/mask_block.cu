@@ -171,15 +171,15 @@ struct Rules {
     int shares_log2, limit_log2;
 };
 // Number of parts of a slab (0 if it has shares), and blocks of each part or share but the last.
-struct Deal {
+struct Division {
     uint32_t parts, size;
 };
-__device__ __forceinline__ Deal deal_of(uint32_t blocks, const Rules &rules) {
+__device__ __forceinline__ Division division_of(uint32_t blocks, const Rules &rules) {
     // Rounds up without an addition to `a`, which could overflow.
     const auto ceil = [](uint32_t a, uint32_t b) { return a == 0 ? 0 : (a - 1) / b + 1; };
-    const bool is_cut = blocks > uint64_t(1) << (rules.limit_log2 + rules.shares_log2);
-    const uint32_t parts = is_cut ? ceil(blocks, 1u << rules.limit_log2) : 0;
-    const uint32_t size = ceil(blocks, is_cut ? parts : 1u << rules.shares_log2);
+    const bool is_split = blocks > uint64_t(1) << (rules.limit_log2 + rules.shares_log2);
+    const uint32_t parts = is_split ? ceil(blocks, 1u << rules.limit_log2) : 0;
+    const uint32_t size = ceil(blocks, is_split ? parts : 1u << rules.shares_log2);
     return {parts, (size + UNIT - 1) / UNIT * UNIT};
 }
 
@@ -237,29 +237,30 @@ __device__ void fill_blocks(Pattern<O, J> pattern, const Value *values, int64_t 
     const bool exists = slab < slab_count;
     const uint32_t first_block = exists ? slabs.first_block(slab) : 0;
     const uint32_t count = exists ? slabs.count(slab) : 0;
-    const Deal deal = deal_of(count, rules);
-    const uint32_t first_part = deal.parts ? uint32_t(parts[slab]) : 0;
-    BlockHead *own_heads = out.heads + (deal.parts ? (slab_count << rules.shares_log2) + first_part
-                                                   : slab << rules.shares_log2);
+    const Division division = division_of(count, rules);
+    const uint32_t first_part = division.parts ? uint32_t(parts[slab]) : 0;
+    BlockHead *own_heads =
+        out.heads + (division.parts ? (slab_count << rules.shares_log2) + first_part
+                                    : slab << rules.shares_log2);
     // Values are stored slab by slab: a piece's values follow those of the slab's earlier pieces.
     int64_t at = lane % COLUMNS == 0 ? walk.skipped : 0;
     at = reduce_lanes(at, lanes, [](int64_t a, int64_t b) { return a + b; });
     at += pattern.start(slab * rows);
     uint32_t inside = 0;
-    if (exists && piece.number == 0 && deal.parts > 0) {
+    if (exists && piece.number == 0 && division.parts > 0) {
         if (rank < 1 << rules.shares_log2)
             out.heads[(slab << rules.shares_log2) + rank].flags = CUT;
-        for (uint32_t part = rank; part < deal.parts; part += lanes)
-            out.parts[first_part + part] = {uint32_t(slab), first_part, deal.parts,
+        for (uint32_t part = rank; part < division.parts; part += lanes)
+            out.parts[first_part + part] = {uint32_t(slab), first_part, division.parts,
                                             uint32_t(cuts[slab])};
     } else if (exists && piece.number > 0) {
         inside = uint32_t(slabs.starts[slabs.first_piece(slab) + piece.number]) - first_block;
     }
     // Next share or part to begin, and its first block.
     uint32_t next = 0, next_block = 0;
-    if (inside > 0 && deal.size > 0) {
-        next = (inside - 1) / deal.size + 1;
-        next_block = next * deal.size;
+    if (inside > 0 && division.size > 0) {
+        next = (inside - 1) / division.size + 1;
+        next_block = next * division.size;
     }
     for (Block block; walk.load_block(block);) {
         const uint32_t own = block.mask & own_bits;
@@ -273,8 +274,13 @@ __device__ void fill_blocks(Pattern<O, J> pattern, const Value *values, int64_t 
         }
         if (rank == 0) {
             if (inside == next_block) {
-                own_heads[next] = {
-                    uint64_t(at), first_block + inside, 0, min(deal.size, count - inside), 0, 0, 0};
+                own_heads[next] = {uint64_t(at),
+                                   first_block + inside,
+                                   0,
+                                   min(division.size, count - inside),
+                                   0,
+                                   0,
+                                   0};
             }
             const int64_t to = first_block + inside;
             if (slabs.fours) {
@@ -285,7 +291,7 @@ __device__ void fill_blocks(Pattern<O, J> pattern, const Value *values, int64_t 
             out.columns[to] = block.number;
         }
         if (inside == next_block) {
-            next_block += deal.size;
+            next_block += division.size;
             ++next;
         }
         ++inside;
@@ -406,9 +412,9 @@ GLOBAL mask_block_parts(const int64_t *pieces, const int64_t *starts, int32_t fo
     if (slab >= slab_count)
         return;
     const Slabs slabs = {pieces, starts, fours != 0};
-    const Deal deal = deal_of(slabs.count(slab), Rules{shares_log2, limit_log2});
-    parts[slab] = deal.parts;
-    cuts[slab] = deal.parts > 0;
+    const Division division = division_of(slabs.count(slab), Rules{shares_log2, limit_log2});
+    parts[slab] = division.parts;
+    cuts[slab] = division.parts > 0;
 }
 
 // One thread per head.

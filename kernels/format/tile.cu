@@ -153,7 +153,7 @@ __device__ __forceinline__ int number_entries(Chunk &chunk, int count, int64_t t
             }
         }
         int all;
-        const int sum = spgemm::block_prefix_sum(own, of_warps, all);
+        const int sum = block_prefix_sum(own, of_warps, all);
         if (q < count) {
             chunk.starts[q] = entries + sum - own;
             out.starts[tile + q] = entry + chunk.starts[q];
@@ -434,11 +434,5 @@ extern "C" __global__ void __launch_bounds__(256)
             high += length >> 32;
         }
     }
-    unsigned long long all;
-    spgemm::block_prefix_sum(low, of_warps, all);
-    if (threadIdx.x == 0)
-        atomicAdd(totals, all);
-    spgemm::block_prefix_sum(high, of_warps, all);
-    if (threadIdx.x == 0)
-        atomicAdd(totals + 1, all);
+    spgemm::add_halves(low, high, of_warps, totals);
 }

@@ -10,8 +10,8 @@
 
 namespace tarsia::convert {
 
-using parts::Item;
 using parts::Part;
+using parts::WorkItem;
 
 constexpr int BLOCK = 16;
 constexpr int LANES = 32;
@@ -93,18 +93,18 @@ __device__ void rank_windows(Pattern<O, J> a, int64_t windows, Shape shape, uint
 }
 
 // Number of parts of a window (0 if it is whole), and of blocks of each part but the last.
-struct Deal {
+struct Division {
     int64_t parts, size;
 };
-// Rules by which windows are cut into parts, from the layout's totals.
-struct Cut {
+// Rules by which windows are split into parts, from the layout's totals.
+struct SplitRules {
     int64_t limit, long_from;
 
-    __device__ Cut(int64_t blocks, int64_t windows, int64_t most, int64_t most_cut)
-        : limit((max(most, (blocks + most_cut - 1) / most_cut) + 1) / 2 * 2),
+    __device__ SplitRules(int64_t blocks, int64_t windows, int64_t most, int64_t most_split)
+        : limit((max(most, (blocks + most_split - 1) / most_split) + 1) / 2 * 2),
           long_from(max(4 * blocks / max(windows, int64_t(1)), int64_t(16))) {}
 
-    __device__ Deal deal(int64_t blocks) const {
+    __device__ Division division(int64_t blocks) const {
         if (blocks <= limit)
             return {0, blocks};
         const int64_t wanted = (blocks + limit - 1) / limit;
@@ -113,31 +113,31 @@ struct Cut {
     }
 };
 
-// Computes for each window its number of parts, whether it is cut, and whether it is whole and
+// Computes for each window its number of parts, whether it is split, and whether it is whole and
 // long, in three consecutive arrays of windows + 1 numbers that end with a 0. Adds the numbers of
 // distinct columns to `columns`, unless `distinct` is NULL.
 __device__ void count_items(int64_t windows, const int64_t *starts, const uint32_t *distinct,
-                            int64_t most, int64_t most_cut, int64_t *counts,
+                            int64_t most, int64_t most_split, int64_t *counts,
                             unsigned long long *columns) {
     const int64_t window = first_item();
-    const Cut cut(starts[windows], windows, most, most_cut);
+    const SplitRules rules(starts[windows], windows, most, most_split);
     unsigned long long own = 0;
     if (window <= windows) {
-        Deal deal = {0, 0};
+        Division division = {0, 0};
         if (window < windows) {
-            deal = cut.deal(starts[window + 1] - starts[window]);
+            division = rules.division(starts[window + 1] - starts[window]);
             own = distinct ? distinct[window] : 0;
         }
-        counts[window] = deal.parts;
-        counts[windows + 1 + window] = deal.parts > 0;
-        counts[2 * (windows + 1) + window] = deal.parts == 0 && deal.size > cut.long_from;
+        counts[window] = division.parts;
+        counts[windows + 1 + window] = division.parts > 0;
+        counts[2 * (windows + 1) + window] = division.parts == 0 && division.size > rules.long_from;
     }
     own = warp_sum(own);
     if (threadIdx.x % 32 == 0 && own > 0)
         atomicAdd(columns, own);
 }
 
-// Writes the total numbers of blocks, tiles, parts and cut windows.
+// Writes the total numbers of blocks, tiles, parts and split windows.
 __device__ void totals(int64_t windows, const int64_t *starts, bool has_masks,
                        const int64_t *before, unsigned long long *out) {
     const int64_t *const ends[] = {starts + windows, before + windows, before + 2 * windows + 1};
@@ -149,32 +149,33 @@ __device__ void totals(int64_t windows, const int64_t *starts, bool has_masks,
 
 // Writes the work items and parts from the exclusive sums of count_items' numbers, which run
 // through all three arrays.
-__device__ void write_items(int64_t windows, const int64_t *starts, int64_t most, int64_t most_cut,
-                            const int64_t *before, Item *items, Part *parts) {
+__device__ void write_items(int64_t windows, const int64_t *starts, int64_t most,
+                            int64_t most_split, const int64_t *before, WorkItem *items,
+                            Part *parts) {
     const int64_t window = first_item();
     if (window >= windows)
         return;
-    const Cut cut(starts[windows], windows, most, most_cut);
+    const SplitRules rules(starts[windows], windows, most, most_split);
     const int64_t part_count = before[windows];
-    const int64_t cuts = before[windows + 1 + window] - part_count;
+    const int64_t splits_before = before[windows + 1 + window] - part_count;
     const int64_t *const longs = before + 2 * (windows + 1);
     const int64_t long_before = longs[window] - longs[0], long_count = longs[windows] - longs[0];
     const int64_t first = starts[window], end = starts[window + 1];
-    const Deal deal = cut.deal(end - first);
+    const Division division = rules.division(end - first);
     const uint32_t name = uint32_t(window);
-    if (deal.parts > 0) {
+    if (division.parts > 0) {
         const uint32_t own = uint32_t(before[window]);
-        for (int64_t number = 0; number < deal.parts; ++number) {
-            const int64_t from = first + number * deal.size;
-            parts[own + number] = {name, own, uint32_t(deal.parts), uint32_t(cuts)};
-            items[own + number] = {name, uint32_t(from), uint32_t(min(end, from + deal.size)),
+        for (int64_t number = 0; number < division.parts; ++number) {
+            const int64_t from = first + number * division.size;
+            parts[own + number] = {name, own, uint32_t(division.parts), uint32_t(splits_before)};
+            items[own + number] = {name, uint32_t(from), uint32_t(min(end, from + division.size)),
                                    uint32_t(own + number)};
         }
         return;
     }
-    const bool is_long = end - first > cut.long_from;
+    const bool is_long = end - first > rules.long_from;
     const int64_t at =
-        part_count + (is_long ? long_before : long_count + window - cuts - long_before);
+        part_count + (is_long ? long_before : long_count + window - splits_before - long_before);
     items[at] = {name, uint32_t(first), uint32_t(end), parts::WHOLE};
 }
 
@@ -284,15 +285,15 @@ KERNELS(fill, (), (window_fill_16_32_32, 32, 32), (window_fill_16_64_32, 64, 32)
         (window_fill_16_64_64, 64, 64))
 
 GLOBAL window_count_items(int64_t windows, const int64_t *starts, const uint32_t *distinct,
-                          int64_t most, int64_t most_cut, int64_t *counts,
+                          int64_t most, int64_t most_split, int64_t *counts,
                           unsigned long long *columns) {
-    count_items(windows, starts, distinct, most, most_cut, counts, columns);
+    count_items(windows, starts, distinct, most, most_split, counts, columns);
 }
 GLOBAL window_totals(int64_t windows, const int64_t *starts, int32_t has_masks,
                      const int64_t *before, unsigned long long *out) {
     totals(windows, starts, has_masks != 0, before, out);
 }
-GLOBAL window_items(int64_t windows, const int64_t *starts, int64_t most, int64_t most_cut,
-                    const int64_t *before, Item *items, Part *parts) {
-    write_items(windows, starts, most, most_cut, before, items, parts);
+GLOBAL window_items(int64_t windows, const int64_t *starts, int64_t most, int64_t most_split,
+                    const int64_t *before, WorkItem *items, Part *parts) {
+    write_items(windows, starts, most, most_split, before, items, parts);
 }

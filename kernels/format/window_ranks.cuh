@@ -11,6 +11,7 @@
 #pragma once
 
 #include "common/search.cuh"
+#include "common/unchecked.cuh"
 #include "ptx/warp.cuh"
 
 namespace tarsia::convert {
@@ -20,19 +21,17 @@ constexpr int MOST_ROWS = 64;
 // Number of keys of a word, and of a group of words whose bits are counted together.
 constexpr uint32_t WORD = 32, GROUP = 4 * WORD;
 
-// Pattern of op(A), row by row.
+// Pattern of op(A), row by row; it may not have been checked.
 template <class O, class J> struct Pattern {
     const O *offsets;
     const J *indices;
     int64_t base, rows, nnz;
 
-    // Clamped to the array. Unsigned arithmetic: an offset that is wrong may be any number.
     __device__ __forceinline__ int64_t start(int64_t row) const {
-        const int64_t at = int64_t(uint64_t(int64_t(offsets[min(row, rows)])) - uint64_t(base));
-        return max(int64_t(0), min(at, nnz));
+        return clamped_offset(offsets[min(row, rows)], base, nnz);
     }
     __device__ __forceinline__ uint32_t column(int64_t entry) const {
-        return uint32_t(uint64_t(int64_t(__ldg(indices + entry))) - uint64_t(base));
+        return uint32_t(less_base(__ldg(indices + entry), base));
     }
 };
 

@@ -17,6 +17,7 @@
 // - SpGEMM `tile` (tile.cu), which takes only helpers from here, adds in its own fixed order.
 #pragma once
 
+#include "common/block.cuh"
 #include "common/grid.cuh"
 #include "common/search.cuh"
 #include "common/types.cuh"
@@ -196,65 +197,23 @@ __device__ __forceinline__ void cluster_barrier() { __syncthreads(); }
 __device__ __forceinline__ int64_t of_block(const int64_t *mine, int) { return *mine; }
 #endif
 
-// Returns the inclusive prefix sum over the block, and the total in `all`; `of_warps` is shared
-// memory of 32 elements. All threads call it; it ends with a barrier.
-template <class T> __device__ __forceinline__ T block_prefix_sum(T value, T *of_warps, T &all) {
-    const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-    value = prefix_sum(value);
-    if (lane_id() == 31)
-        of_warps[warp] = value;
-    __syncthreads();
-    if (warp == 0) {
-        T sum = lane_id() < warps ? of_warps[lane_id()] : T(0);
-        sum = prefix_sum(sum);
-        __syncwarp();
-        of_warps[lane_id()] = sum;
-    }
-    __syncthreads();
-    if (warp > 0)
-        value += of_warps[warp - 1];
-    all = of_warps[31];
-    __syncthreads();
-    return value;
-}
-
-// out[i] = number(0) + … + number(i − 1) for i < count; number(count − 1) is not asked for. Called
-// by all threads of a block of 1,024. `number` may read out[i].
-template <class Function>
-__device__ __forceinline__ void scan_in_block(int64_t count, int64_t *out, Function number) {
-    constexpr int EACH = 4;
-    constexpr int64_t STEP = EACH * 1024;
-    __shared__ int64_t of_warps[32];
-    int64_t first = EACH * static_cast<int64_t>(threadIdx.x), carried = 0;
-    int64_t next[EACH];
-    const auto load = [&](int64_t at) {
-#pragma unroll
-        for (int i = 0; i < EACH; ++i)
-            next[i] = at + i + 1 < count ? number(at + i) : 0;
-    };
-    load(first);
-    for (int64_t begin = 0; begin < count; begin += STEP, first += STEP) {
-        int64_t own[EACH], sum = 0;
-#pragma unroll
-        for (int i = 0; i < EACH; ++i) {
-            own[i] = next[i];
-            sum += own[i];
-        }
-        // The next numbers are on their way while the block adds up these.
-        load(first + STEP);
-        int64_t all;
-        int64_t before = carried + block_prefix_sum(sum, of_warps, all) - sum;
-        carried += all;
-#pragma unroll
-        for (int i = 0; i < EACH; ++i) {
-            if (first + i < count)
-                out[first + i] = before;
-            before += own[i];
-        }
+// Adds the block's sums of the low and of the high halves of numbers of products to totals[0] and
+// totals[1]; `of_warps` is shared memory of 32 elements. All threads call it.
+__device__ __forceinline__ void add_halves(unsigned long long low, unsigned long long high,
+                                           unsigned long long *of_warps,
+                                           unsigned long long *totals) {
+    block_prefix_sum(low, of_warps, low);
+    block_prefix_sum(high, of_warps, high);
+    if (threadIdx.x == 0) {
+        if (low > 0)
+            atomicAdd(totals, low);
+        if (high > 0)
+            atomicAdd(totals + 1, high);
     }
 }
 
-// Returns the minimum over the block; `of_warps` as above. Ends with a barrier.
+// Returns the minimum over the block; `of_warps` is shared memory of 32 elements. Ends with a
+// barrier.
 __device__ __forceinline__ int64_t block_least(int64_t value, int64_t *of_warps) {
     const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
     value = warp_min(value);

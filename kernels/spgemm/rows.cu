@@ -172,14 +172,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     if (entries != nullptr && first_item() == 0)
         entries[rows] = 0;
-    block_prefix_sum(low, of_warps, low);
-    block_prefix_sum(high, of_warps, high);
-    if (threadIdx.x == 0) {
-        if (low > 0)
-            atomicAdd(totals, low);
-        if (high > 0)
-            atomicAdd(totals + 1, high);
-    }
+    add_halves(low, high, of_warps, totals);
 }
 
 // Computes lows[i] and spans[i]: the columns of row i of the product are in [low, low + span), for
@@ -553,14 +546,6 @@ extern "C" __global__ void __launch_bounds__(256)
         if (threadIdx.x == 0 && all > 0)
             atomicAdd(counts + ROW_BINS, all);
     }
-}
-
-// Replaces numbers by their exclusive sums. One block, for numbers that are so few that the
-// launches of a scan by all multiprocessors take longer (SCANNED_BY_A_BLOCK in
-// src/backend/cuda/spgemm/rows.rs).
-extern "C" __global__ void __launch_bounds__(1024)
-    spgemm_scan_few(int64_t *numbers, int32_t count) {
-    scan_in_block(count, numbers, [&](int64_t i) { return numbers[i]; });
 }
 
 // out[i] = from[i] + base, in 32 or 64 bits.

@@ -22,14 +22,7 @@ extern "C" __global__ void __launch_bounds__(256)
         low += length & 0xffffffffu;
         high += length >> 32;
     }
-    spgemm::block_prefix_sum(low, of_warps, low);
-    spgemm::block_prefix_sum(high, of_warps, high);
-    if (threadIdx.x == 0) {
-        if (low > 0)
-            atomicAdd(totals, low);
-        if (high > 0)
-            atomicAdd(totals + 1, high);
-    }
+    spgemm::add_halves(low, high, of_warps, totals);
 }
 
 // Step 1: the tiles of C. A block takes a row of tiles of C; `lanes` threads (a power of two up to

@@ -55,7 +55,7 @@ struct Set {
             const int i = first + threadIdx.x;
             const int own = i < used ? __popcll(words[i]) : 0;
             int all;
-            const int sum = spgemm::block_prefix_sum(own, of_warps, all);
+            const int sum = block_prefix_sum(own, of_warps, all);
             if (i < used)
                 ranks[i] = count + sum - own;
             count += all;
@@ -101,7 +101,7 @@ __device__ __forceinline__ void count_columns(int64_t low, int64_t last, int32_t
         __syncthreads();
     }
     int64_t all;
-    spgemm::block_prefix_sum(found, of_warps, all);
+    block_prefix_sum(found, of_warps, all);
     if (threadIdx.x == 0)
         counts[blockIdx.x] = all;
 }

@@ -15,7 +15,7 @@ constexpr int BLOCK = 8;
 
 // Windows of A. `values` can be read up to a multiple of 16 bytes.
 struct Matrix {
-    const Item *items;
+    const WorkItem *items;
     const Part *parts;
     // Columns of A, 8 per block.
     const uint32_t *columns;
@@ -64,7 +64,7 @@ __device__ __forceinline__ void tile_values(uint64_t mask, uint32_t start, int l
 // Computes rows of C from stored entries alone: the groups [group, group + groups) of a window with
 // the blocks of `whole`, whose rows begin at `row`, in columns [at, at + width). Called by a warp.
 template <class Value, class Acc, class X, class Y>
-__device__ __forceinline__ void exact(const Matrix &m, const Dense<X, Y> &d, const Item &whole,
+__device__ __forceinline__ void exact(const Matrix &m, const Dense<X, Y> &d, const WorkItem &whole,
                                       int64_t row, int height, int group, int groups, int64_t at,
                                       int width, const Scaling<Acc> &scaling) {
     const int of_block = height / BLOCK;

@@ -324,7 +324,7 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     const int64_t n0 = place.tile * COLUMNS;
     if (n0 >= d.n)
         return;
-    const Item item = item_of(m, place.item);
+    const WorkItem item = item_of(m, place.item);
     const uint32_t first = item.first, end = is_zero(alpha.get()) ? item.first : item.end;
     const int steps = int((end - first + 1) / 2);
     const uint32_t base = shared_address(staging);

@@ -260,7 +260,7 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
         left = d.n - place.tile * COLUMNS;
         if (left <= 0)
             return;
-        const Item item = item_of(m, place.item);
+        const WorkItem item = item_of(m, place.item);
         first = item.first;
         end = is_zero(alpha.get()) ? first : item.end;
     }
@@ -290,7 +290,7 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
     }
 
     const Position place(tiles);
-    const Item item = item_of(m, place.item);
+    const WorkItem item = item_of(m, place.item);
     if (!has_whole_sums<Sizes::THREADS, PARTS_AT_ONCE<Sizes::SUMS>>(m, j, item, place.tile, sums,
                                                                     thread))
         return;

@@ -1,5 +1,5 @@
-// Addition of the partial sums of row blocks that are cut into parts (src/format/window.rs has the
-// rules): the part that arrives last adds them in the order of the parts.
+// Addition of the partial sums of row blocks that are split into parts (src/format/window.rs has
+// the rules): the part that arrives last adds them in the order of the parts.
 #pragma once
 
 #include "common/types.cuh"
@@ -16,7 +16,7 @@ struct Join {
     int64_t part_count, counter_count;
 };
 
-__device__ __forceinline__ Item load_item(const Item *from) {
+__device__ __forceinline__ WorkItem load_item(const WorkItem *from) {
     const uint4 v = __ldg(reinterpret_cast<const uint4 *>(from));
     return {v.x, v.y, v.z, v.w};
 }
@@ -26,7 +26,8 @@ __device__ __forceinline__ Part load_part(const Part *from) {
 }
 
 // Returns the item with the blocks of its whole window or row block.
-template <class Matrix> __device__ __forceinline__ Item whole_of(const Matrix &m, Item item) {
+template <class Matrix>
+__device__ __forceinline__ WorkItem whole_of(const Matrix &m, WorkItem item) {
     if (item.part != WHOLE) {
         const Part own = m.parts[item.part];
         item.first = m.items[own.first].first;
@@ -95,7 +96,7 @@ __device__ __forceinline__ bool join(const Part *parts, const Join &j, uint32_t 
 // Returns whether these threads have the sums of the whole window or row block, and must store
 // them.
 template <int THREADS, int AT_ONCE, class Matrix, class Acc, int COUNT>
-__device__ __forceinline__ bool has_whole_sums(const Matrix &m, const Join &j, const Item &item,
+__device__ __forceinline__ bool has_whole_sums(const Matrix &m, const Join &j, const WorkItem &item,
                                                int64_t column_tile, Acc (&sums)[COUNT][4],
                                                int thread) {
     if (item.part == WHOLE)

@@ -41,8 +41,8 @@ template <class T> struct Output : Dense<T> {
 struct Tasks {
     const Part *parts; // parts of long rows, a block each
     int64_t part_count;
-    const Run *warps; // rows that take a whole warp each
-    int64_t warp_count;
+    const Run *shared_rows; // rows that all groups of a warp share
+    int64_t shared_count;
     const Run *runs; // rows of a group; NULL: runs of `rows_a_run` neighbours of all `rows`
     int64_t count;   // number of runs
     int64_t spread;  // groups that share a run, which is then a single row
@@ -50,9 +50,9 @@ struct Tasks {
     unsigned *counters;
     int64_t counter_count;
     int64_t rows, rows_a_run;
-    // Without analysis, runs of more than `run_limit` entries are in the lists of parts and warps
-    // that spmm_tasks_unanalyzed makes; `lengths` are the lengths of the list of warps and of the
-    // list of parts, and behind them the answer of spmm/columns.cu.
+    // Without analysis, runs of more than `run_limit` entries are in the lists of parts and
+    // shared rows that spmm_tasks_unanalyzed makes; `lengths` are the lengths of the list of shared
+    // rows and of the list of parts, and behind them the answer of spmm/columns.cu.
     int64_t run_limit;
     const int64_t *lengths;
 };
@@ -151,15 +151,15 @@ __device__ __forceinline__ bool take_rows(const Matrix<Value, Column> &a, const 
     constexpr int WARPS = BLOCK / WARP, GROUPS = WARP / LANES;
     const int group = threadIdx.x % WARP / LANES;
     int64_t warp = (block - part_count<LISTS>(tasks)) * WARPS + threadIdx.x / WARP;
-    const int64_t warp_count = LISTS ? tasks.lengths[0] : tasks.warp_count;
-    if (warp < warp_count) {
-        work.own = load_run(tasks.warps + warp);
+    const int64_t shared_count = LISTS ? tasks.lengths[0] : tasks.shared_count;
+    if (warp < shared_count) {
+        work.own = load_run(tasks.shared_rows + warp);
         work.sharing = GROUPS;
         work.which = group;
     } else if (LISTS) {
         return false;
     } else {
-        warp -= warp_count;
+        warp -= shared_count;
         work.sharing = spread;
         work.which = group % spread;
         work.own = take_run(a.offsets, a.base, tasks, warp * (GROUPS / spread) + group / spread);

@@ -29,7 +29,7 @@ constexpr int WARPS = 4;
 constexpr uint32_t NONE = ~0u;
 
 struct Matrix {
-    const Item *items;
+    const WorkItem *items;
     const Part *parts;
     // First column of each block divided by the block's width.
     const uint32_t *columns;
@@ -466,7 +466,7 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
     // Returning early is safe, since warps never wait for each other.
     if (number >= m.item_count || n0 >= d.n)
         return;
-    const Item item = load_item(m.items + number);
+    const WorkItem item = load_item(m.items + number);
     const Acc alpha = alpha_.get();
     char *const own = staging + warp * SHARED_BYTES<T, WIDTH, COLUMNS, STAGES>;
     const uint32_t b_at = shared_address(own);
@@ -507,7 +507,7 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
     const Acc beta = beta_.get();
     const int64_t row0 = int64_t(item.window) * ROWS;
     if (!all_finite<Layout>(sums, n0, d.n)) {
-        const Item whole = whole_of(m, item);
+        const WorkItem whole = whole_of(m, item);
         exact<T, Y, WIDTH, BY_COLUMNS>(m, d, whole.first, whole.end, row0, n0, COLUMNS, alpha,
                                        beta);
         return;

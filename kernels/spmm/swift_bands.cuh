@@ -17,7 +17,7 @@ namespace tarsia::swift {
 constexpr int ROWS = 16, WARPS = 4;
 
 template <class T> struct Bands {
-    const parts::Item *items;
+    const parts::WorkItem *items;
     const parts::Part *parts;
     const uint32_t *columns;
     const T *values;
@@ -100,7 +100,7 @@ __device__ __forceinline__ void bands(const Bands<T> &m, const Dense<T> &d, cons
     if (number >= m.item_count)
         return;
     Sum(&tile)[ROWS][LANES] = tiles[warp];
-    const parts::Item item = parts::load_item(m.items + number);
+    const parts::WorkItem item = parts::load_item(m.items + number);
     const T alpha = alpha_.get(), beta = beta_.get();
     const int64_t j = (int64_t(blockIdx.y) * LANES + lane) * WIDTH;
 #pragma unroll

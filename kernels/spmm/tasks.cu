@@ -1,13 +1,15 @@
-// Analysis of SpMM `row`: lists of work items of similar size. Long rows are cut into parts, which
-// blocks take; rows of middle length go to warps. Of the rest, neighbours are packed into runs of
-// about equally many entries. If rows are long on average, each row is a run, and runs are ordered
-// by length inside windows, so that the groups of a warp finish together.
+// Analysis of SpMM `row`: lists of work items of similar size. Long rows are split into parts,
+// which blocks take; several groups of lanes (all of a warp, or two or four of a block) share each
+// row of middle length. Of the rest, neighbours are packed into runs of about equally many entries.
+// If rows are long on average, each row is a run, and runs are ordered by length inside windows, so
+// that the groups of a warp finish together.
 
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/block/block_scan.cuh>
 
 #include "common/block.cuh"
 #include "common/kernels.cuh"
+#include "common/unchecked.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/warp.cuh"
 #include "spmm/join.cuh"
@@ -24,27 +26,27 @@ constexpr int LENGTH_BITS = 13;
 
 } // namespace
 
-// Limits in entries that decide which list a row goes to.
-struct Limits {
-    // Longest row of a warp; longer ones are cut into parts of at most `part`.
-    int64_t most, part;
-    // Longest row in runs; rows are packed into runs of about `quota` entries, or are runs by
-    // themselves if that is 0.
-    int64_t alone, quota;
-    // Warps' rows of at most so many entries come last in their list.
-    int64_t pairs;
+// Lengths, in entries, that decide which list a row goes to (src/select/spmm/row.rs).
+struct RowLimits {
+    // Longer rows are split into parts of at most longest_part entries.
+    int64_t longest_unsplit_row, longest_part;
+    // Longer rows are shared by several groups. Others are packed into runs of about run_length
+    // entries, or are runs by themselves if that is 0.
+    int64_t longest_row_in_run, run_length;
+    // Of the shared rows, two groups share those up to this length, which come last in the list.
+    int64_t longest_row_of_pair;
 };
 
 // Lists and other numbers that are counted: SLOTS are slots for sums of parts, COUNTERS their
-// counters. PAIRS is the last section of the list WARPS.
-constexpr int RUNS = 0, WARPS = 1, PARTS = 2, SLOTS = 3, COUNTERS = 4, PAIRS = 5;
+// counters. PAIRS is the last section of the list SHARED.
+constexpr int RUNS = 0, SHARED = 1, PARTS = 2, SLOTS = 3, COUNTERS = 4, PAIRS = 5;
 
 // Destinations of the lists, and the number of elements that each window has. The counts of a list
 // are windows + 1 numbers: after the scan those are exclusive sums, with the length of the list
 // behind its last window.
 struct Lists {
     int64_t *counts;
-    Run *runs, *warps;
+    Run *runs, *shared_rows;
     Part *parts;
 };
 
@@ -131,7 +133,7 @@ __device__ __forceinline__ void make_packed_runs(const Lists &lists, Scan::TempS
 // neighbours stay neighbours.
 template <bool fill>
 __device__ __forceinline__ void make_tasks(const Offsets &offsets, int64_t base, int64_t rows,
-                                           const Limits &limits, const Lists &lists) {
+                                           const RowLimits &limits, const Lists &lists) {
     __shared__ typename Scan::TempStorage scan;
     const int64_t windows = gridDim.x, row = int64_t(blockIdx.x) * WINDOW + threadIdx.x;
     int64_t begin = 0, length = -1;
@@ -139,22 +141,22 @@ __device__ __forceinline__ void make_tasks(const Offsets &offsets, int64_t base,
         begin = offsets.at(row) - base;
         length = offsets.at(row + 1) - base - begin;
     }
-    const bool is_short = length >= 0 && length <= limits.alone;
-    const bool is_cut = length > limits.most;
-    const int count = is_cut ? int((length + limits.part - 1) / limits.part) : 0;
-    const bool is_warps = length > limits.alone && !is_cut,
-               is_pairs = is_warps && length <= limits.pairs;
-    const int64_t of_warp = position_of<fill>(lists, scan, WARPS, is_warps && !is_pairs);
-    const int64_t of_pairs = position_of<fill>(lists, scan, PAIRS, is_pairs);
+    const bool is_short = length >= 0 && length <= limits.longest_row_in_run;
+    const bool is_split = length > limits.longest_unsplit_row;
+    const int count = is_split ? int((length + limits.longest_part - 1) / limits.longest_part) : 0;
+    const bool is_shared = length > limits.longest_row_in_run && !is_split,
+               is_of_pair = is_shared && length <= limits.longest_row_of_pair;
+    const int64_t shared_at = position_of<fill>(lists, scan, SHARED, is_shared && !is_of_pair);
+    const int64_t pair_at = position_of<fill>(lists, scan, PAIRS, is_of_pair);
     const int64_t first = position_of<fill>(lists, scan, PARTS, count);
     const int64_t slot = position_of<fill>(lists, scan, SLOTS, count > 1 ? count : 0);
     const int64_t counter =
         position_of<fill>(lists, scan, COUNTERS, count > 1 ? counters_of(count) : 0);
     if constexpr (fill) {
-        if (is_warps) {
-            const int64_t others = lists.counts[WARPS * (windows + 1) + windows];
-            lists.warps[is_pairs ? others + of_pairs : of_warp] = {begin, int32_t(row), 1,
-                                                                   uint16_t(length)};
+        if (is_shared) {
+            const int64_t others = lists.counts[SHARED * (windows + 1) + windows];
+            lists.shared_rows[is_of_pair ? others + pair_at : shared_at] = {begin, int32_t(row), 1,
+                                                                            uint16_t(length)};
         }
         // Parts have equal lengths, without a short last one.
         for (int i = 0; i < count; ++i) {
@@ -164,25 +166,25 @@ __device__ __forceinline__ void make_tasks(const Offsets &offsets, int64_t base,
                 int32_t(counter)};
         }
     }
-    if (limits.quota == 0) {
+    if (limits.run_length == 0) {
         make_single_runs<fill>(offsets, base, lists, scan, is_short, length);
     } else {
-        make_packed_runs<fill>(lists, scan, int(limits.quota), is_short, begin, row, length);
+        make_packed_runs<fill>(lists, scan, int(limits.run_length), is_short, begin, row, length);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(WINDOW)
-    spmm_tasks_count(const void *offsets, int64_t wide, int64_t base, int64_t rows, Limits limits,
-                     int64_t *counts) {
+    spmm_tasks_count(const void *offsets, int64_t wide, int64_t base, int64_t rows,
+                     RowLimits limits, int64_t *counts) {
     let_next_begin();
     make_tasks<false>({offsets, wide}, base, rows, limits, {counts, nullptr, nullptr, nullptr});
     end_after_previous();
 }
 
 extern "C" __global__ void __launch_bounds__(WINDOW)
-    spmm_tasks_fill(const void *offsets, int64_t wide, int64_t base, int64_t rows, Limits limits,
-                    int64_t *counts, Run *runs, Run *warps, Part *parts) {
-    make_tasks<true>({offsets, wide}, base, rows, limits, {counts, runs, warps, parts});
+    spmm_tasks_fill(const void *offsets, int64_t wide, int64_t base, int64_t rows, RowLimits limits,
+                    int64_t *counts, Run *runs, Run *shared_rows, Part *parts) {
+    make_tasks<true>({offsets, wide}, base, rows, limits, {counts, runs, shared_rows, parts});
 }
 
 namespace {
@@ -192,19 +194,19 @@ constexpr int LISTED = 1024;
 
 // Number of list elements of a row, or their sum over several rows.
 struct Listed {
-    int warps, parts, slots, counters;
+    int shared_rows, parts, slots, counters;
 
     __device__ __forceinline__ Listed operator+(const Listed &other) const {
-        return {warps + other.warps, parts + other.parts, slots + other.slots,
+        return {shared_rows + other.shared_rows, parts + other.parts, slots + other.slots,
                 counters + other.counters};
     }
     __device__ __forceinline__ Listed from(int lane) const {
-        return {__shfl_sync(ALL_LANES, warps, lane), __shfl_sync(ALL_LANES, parts, lane),
+        return {__shfl_sync(ALL_LANES, shared_rows, lane), __shfl_sync(ALL_LANES, parts, lane),
                 __shfl_sync(ALL_LANES, slots, lane), __shfl_sync(ALL_LANES, counters, lane)};
     }
     __device__ __forceinline__ Listed before(int lanes) const {
-        return {__shfl_up_sync(ALL_LANES, warps, lanes), __shfl_up_sync(ALL_LANES, parts, lanes),
-                __shfl_up_sync(ALL_LANES, slots, lanes),
+        return {__shfl_up_sync(ALL_LANES, shared_rows, lanes),
+                __shfl_up_sync(ALL_LANES, parts, lanes), __shfl_up_sync(ALL_LANES, slots, lanes),
                 __shfl_up_sync(ALL_LANES, counters, lanes)};
     }
 };
@@ -224,15 +226,16 @@ __device__ __forceinline__ Listed scan(Listed sum) {
 } // namespace
 
 // Makes lists without analysis, in one launch and without a wait. Runs are `rows_a_run` (a power of
-// two) neighbouring rows each. Rows of runs with more than limits.alone entries go to warps or, if
-// they are longer than limits.most, to blocks, in parts. Blocks reserve list elements in the order
-// in which they arrive; sums do not depend on it. `state` (a ticket, and the lengths of lists as
-// numbered by WARPS to COUNTERS) is zero before and after; lengths[0] and [1] become the lengths
-// of the lists of warps and of parts. may_skip: lengths[2] is the answer of spmm/columns.cu, and if
-// it is not zero, the lists are empty already.
+// two) neighbouring rows each. Rows of runs with more than limits.longest_row_in_run entries go to
+// the list of shared rows or, if they are longer than limits.longest_unsplit_row, in parts to that
+// of parts. Blocks reserve list elements in the order in which they arrive; sums do not depend on
+// it. `state` (a ticket, and the lengths of lists as numbered by SHARED to COUNTERS) is zero before
+// and after; lengths[0] and [1] become the lengths of the lists of shared rows and of parts.
+// may_skip: lengths[2] is the answer of spmm/columns.cu, and if it is not zero, the lists are empty
+// already.
 extern "C" __global__ void __launch_bounds__(LISTED)
     spmm_tasks_unanalyzed(const void *offsets, int64_t wide, int64_t base, int64_t rows,
-                          int64_t rows_a_run, Limits limits, Run *warps, Part *parts,
+                          int64_t rows_a_run, RowLimits limits, Run *shared_rows, Part *parts,
                           unsigned *state, int64_t *lengths, int64_t may_skip) {
     const auto at = [&](int64_t i) { return Offsets{offsets, wide}.at(i) - base; };
     // The product's blocks start while the last blocks here are running; they wait for these.
@@ -251,15 +254,15 @@ extern "C" __global__ void __launch_bounds__(LISTED)
         length = at(row + 1) - begin;
         const int64_t of_run =
             rows_a_run == 1 ? length : at(min(first + rows_a_run, rows)) - at(first);
-        if (of_run > limits.alone && length <= limits.most) {
-            own.warps = 1;
-        } else if (of_run > limits.alone) {
-            own.parts = int((length + limits.part - 1) / limits.part);
+        if (of_run > limits.longest_row_in_run && length <= limits.longest_unsplit_row) {
+            own.shared_rows = 1;
+        } else if (of_run > limits.longest_row_in_run) {
+            own.parts = int((length + limits.longest_part - 1) / limits.longest_part);
             own.slots = own.parts > 1 ? own.parts : 0;
             own.counters = own.parts > 1 ? counters_of(own.parts) : 0;
         }
     }
-    if (__syncthreads_or(own.warps + own.parts)) {
+    if (__syncthreads_or(own.shared_rows + own.parts)) {
         Listed upto = scan(own);
         if (lane == 31)
             of_warps[warp] = upto;
@@ -269,18 +272,19 @@ extern "C" __global__ void __launch_bounds__(LISTED)
             of_warps[lane] = sum;
             const Listed all = sum.from(31);
             // One list per lane, so that the latencies of the atomics overlap.
-            const int count = lane == 0   ? all.warps
+            const int count = lane == 0   ? all.shared_rows
                               : lane == 1 ? all.parts
                               : lane == 2 ? all.slots
                                           : all.counters;
             if (lane < 4)
-                starts[lane] = count > 0 ? atomicAdd(state + WARPS + lane, unsigned(count)) : 0;
+                starts[lane] = count > 0 ? atomicAdd(state + SHARED + lane, unsigned(count)) : 0;
         }
         __syncthreads();
         if (warp > 0)
             upto = upto + of_warps[warp - 1];
-        if (own.warps > 0)
-            warps[starts[0] + upto.warps - 1] = {begin, int32_t(row), 1, uint16_t(length)};
+        if (own.shared_rows > 0)
+            shared_rows[starts[0] + upto.shared_rows - 1] = {begin, int32_t(row), 1,
+                                                             uint16_t(length)};
         // Each lane writes its few parts itself; the warp writes those of a row that has many.
         const auto write = [&](int64_t its_row, int64_t from, int64_t entries, const Listed &its,
                                const Listed &end, int i) {
@@ -314,7 +318,7 @@ extern "C" __global__ void __launch_bounds__(LISTED)
     __threadfence();
     if (atomicInc(state, gridDim.x - 1) != gridDim.x - 1)
         return;
-    lengths[0] = atomicExch(state + WARPS, 0u);
+    lengths[0] = atomicExch(state + SHARED, 0u);
     lengths[1] = atomicExch(state + PARTS, 0u);
     state[SLOTS] = state[COUNTERS] = 0;
 }
@@ -343,15 +347,13 @@ __device__ __forceinline__ void reach(const void *offsets, int64_t wide, const J
     __syncthreads();
     const int64_t row = (int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32) * step;
     if (row < rows) {
-        // Unsigned arithmetic: an offset that is wrong may be any number.
         const auto at = [&](int64_t i) {
-            const int64_t found = int64_t(uint64_t(Offsets{offsets, wide}.at(i)) - uint64_t(base));
-            return found < 0 ? 0 : found < nnz ? found : nnz;
+            return clamped_offset(Offsets{offsets, wide}.at(i), base, nnz);
         };
         const int64_t begin = at(row), end = min(at(row + 1), begin + MOST_OF_ROW);
         const int64_t diagonal = int64_t(double(row) / double(rows) * double(cols));
         for (int64_t i = begin + threadIdx.x % 32; i < end; i += 32) {
-            const int64_t column = int64_t(uint64_t(int64_t(indices[i])) - uint64_t(base));
+            const int64_t column = less_base(indices[i], base);
             if (column < 0 || column >= cols)
                 continue;
             const float distance = float(1 + abs(column - diagonal));

@@ -23,7 +23,7 @@ using namespace windows;
 constexpr int BLOCK = 16;
 
 struct Matrix {
-    const Item *items;
+    const WorkItem *items;
     const Part *parts;
     // Columns of A, 16 per block.
     const uint32_t *columns;
@@ -114,7 +114,7 @@ __device__ __forceinline__ void store8(const Dense<T, Y> &d, int64_t row, int64_
 // Computes rows of C from stored entries alone, in columns [at, at + width): those of group `group`
 // of a window with the blocks of `whole`; `row` is the group's first row. Called by a warp.
 template <int HEIGHT, class T, class Y>
-__device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, const Item &whole,
+__device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, const WorkItem &whole,
                                       int64_t row, int group, int64_t at, int width,
                                       const Scaling<float> &scaling) {
     const auto each_entry = [&](uint32_t b, int r, auto add) {
@@ -338,7 +338,7 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
     const bool exists = number < m.item_count;
     uint32_t first = 0, end = 0;
     if (exists) {
-        const Item item = item_of(m, number);
+        const WorkItem item = item_of(m, number);
         first = item.first, end = is_zero(alpha.get()) ? item.first : item.end;
     }
     if (sharing > 1) {
@@ -358,7 +358,7 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
         return;
     if (!exists)
         return;
-    const Item item = item_of(m, number);
+    const WorkItem item = item_of(m, number);
     if (!has_whole_sums<WARP, PARTS_AT_ONCE<MMAS>>(m, j, item, blockIdx.y, sums, lane))
         return;
     const Scaling<float> scaling(d, alpha, beta);
@@ -417,7 +417,7 @@ struct Stages {
     uint32_t swizzled;
 
     __device__ __forceinline__ Stages(const Matrix &matrix, const Dense<T, Y> &dense,
-                                      const Item &item, uint32_t upto, int64_t n0,
+                                      const WorkItem &item, uint32_t upto, int64_t n0,
                                       const char *staging)
         : m(matrix), d(dense), first(item.first), end(upto), count(int((end - first + 1) / 2)),
           fast(reads_packs(d, n0, COLUMNS)), b_at(shared_address(staging)),
@@ -634,7 +634,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
     const int thread = threadIdx.x, lane = thread & 31, warp = thread / 32;
     const int t = lane % 4, group0 = warp / ACROSS * OF_WARP, side = warp % ACROSS;
     const int64_t n0 = int64_t(blockIdx.y) * COLUMNS;
-    const Item begin = item_of(m, blockIdx.x);
+    const WorkItem begin = item_of(m, blockIdx.x);
     Stages<T, Y, HEIGHT, COLUMNS, STAGES, ACROSS, OF_WARP> stages(
         m, d, begin, is_zero(alpha.get()) ? begin.first : begin.end, n0, staging);
     float sums[OF_WARP * MMAS][4];
@@ -679,7 +679,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
         add_stage<T, Sizes, OF_WARP>(sums, b, a, mask, group0);
     }
 
-    const Item item = item_of(m, blockIdx.x);
+    const WorkItem item = item_of(m, blockIdx.x);
     if (!has_whole_sums<Sizes::THREADS, PARTS_AT_ONCE<OF_WARP * MMAS>>(m, j, item, blockIdx.y, sums,
                                                                        thread))
         return;

@@ -32,7 +32,8 @@ __device__ __forceinline__ const char *row_at(const char *from, uint32_t column,
 
 // Loads an item by a volatile read: kernels load their item again after the loop, since registers
 // are short in it.
-template <class Matrix> __device__ __forceinline__ Item item_of(const Matrix &m, int64_t number) {
+template <class Matrix>
+__device__ __forceinline__ WorkItem item_of(const Matrix &m, int64_t number) {
     const uint4 v = load16(m.items + number);
     return {v.x, v.y, v.z, v.w};
 }
@@ -66,9 +67,9 @@ template <class Acc> struct Scaling {
 // stored entries alone. each_entry(b, r, f) calls f(value, column of A) for the entries of the r-th
 // of these rows in block b. Called by a warp.
 template <class T, class Y, class Matrix, class Acc, class EachEntry>
-__device__ __forceinline__ void exact_rows(const Matrix &m, const Dense<T, Y> &d, const Item &whole,
-                                           int64_t row, int count, int64_t at, int width,
-                                           const Scaling<Acc> &scaling, EachEntry each_entry) {
+__device__ __forceinline__ void
+exact_rows(const Matrix &m, const Dense<T, Y> &d, const WorkItem &whole, int64_t row, int count,
+           int64_t at, int width, const Scaling<Acc> &scaling, EachEntry each_entry) {
     const int lane = threadIdx.x % WARP;
 #pragma unroll 1
     for (int r = 0; r < count; ++r) {

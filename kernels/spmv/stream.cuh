@@ -186,7 +186,7 @@ template <class A, class Acc> struct Stage {
 };
 
 // Results of a tile for its block.
-template <class Acc> struct Piece {
+template <class Acc> struct TileResult {
     // If the tile's first row has slots before the tile and ends in it: the row's sum in the tile.
     // The rest of y is already written.
     Acc head;
@@ -330,7 +330,7 @@ __device__ __forceinline__ Acc sum_strips(const Acc (&strip)[SLOTS], unsigned en
 template <High HIGH, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, Acc alpha, Acc beta,
                                          uint32_t tile, Loaded<A, HIGH> &loaded,
-                                         Stage<A, Acc> &stage, Piece<Acc> &piece) {
+                                         Stage<A, Acc> &stage, TileResult<Acc> &result) {
     constexpr int LOAD = stream::LOAD<A>, STRIP = stream::STRIP<A>;
     static_assert(WARP * STRIP == TILE<A> && WARP * LOAD == overhang(TILE<A>));
     const int lane = threadIdx.x % WARP;
@@ -379,15 +379,15 @@ __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, A
             store(out + r, alpha, stage.sums[r], beta);
     }
     if (lane == 0) {
-        piece.head = joins && rows > 0 ? stage.sums[0] : zero<Acc>();
-        piece.over = over;
-        piece.row = row;
-        piece.link = head.link;
-        piece.ends = rows;
-        piece.joins = joins;
+        result.head = joins && rows > 0 ? stage.sums[0] : zero<Acc>();
+        result.over = over;
+        result.row = row;
+        result.link = head.link;
+        result.ends = rows;
+        result.joins = joins;
     }
     if (lane == WARP - 1)
-        piece.tail = open;
+        result.tail = open;
 }
 
 // Returns in thread 0 the sum of a split row's parts; called by the whole block.
@@ -431,31 +431,31 @@ template <class Acc> struct Part {
 // Combines the rows that are cut between the tiles of a block: stores those that belong to the
 // block; `in` and `out` become the partial sums of the split rows with which it begins and ends.
 template <class Y, class Acc>
-__device__ __forceinline__ void combine(const Piece<Acc> (&pieces)[WARPS], Y *y, Acc alpha,
+__device__ __forceinline__ void combine(const TileResult<Acc> (&results)[WARPS], Y *y, Acc alpha,
                                         Acc beta, Part<Acc> &in, Part<Acc> &out) {
-    const uint32_t link = pieces[0].link;
+    const uint32_t link = results[0].link;
     Acc open = zero<Acc>();
     // True if the open row starts in this block.
-    bool inside = !pieces[0].joins;
+    bool inside = !results[0].joins;
 #pragma unroll 1
     for (int w = 0; w < WARPS; ++w) {
-        const Piece<Acc> &piece = pieces[w];
-        if (piece.ends == 0) {
-            open = add(open, piece.tail);
+        const TileResult<Acc> &result = results[w];
+        if (result.ends == 0) {
+            open = add(open, result.tail);
             continue;
         }
-        if (piece.joins) {
-            const Acc sum = add(open, piece.head);
+        if (result.joins) {
+            const Acc sum = add(open, result.head);
             if (inside) {
-                store(y + piece.row, alpha, sum, beta);
+                store(y + result.row, alpha, sum, beta);
             } else if (link != Tile::TAKEN) {
                 in = {link, sum};
             }
         }
-        open = piece.tail;
+        open = result.tail;
         inside = true;
     }
-    const Piece<Acc> &last = pieces[WARPS - 1];
+    const TileResult<Acc> &last = results[WARPS - 1];
     if ((last.link & Tile::OVER) != 0) {
         open = add(open, last.over);
         if (inside) {
@@ -477,7 +477,7 @@ __device__ __forceinline__ void multiply(const Matrix<A> &a, const X *x, Y *y,
                                          Scalar<Acc> alpha_from, Scalar<Acc> beta_from,
                                          bool has_entries, Acc *parts, uint32_t *arrivals) {
     __shared__ Stage<A, Acc> stages[WARPS];
-    __shared__ Piece<Acc> pieces[WARPS];
+    __shared__ TileResult<Acc> results[WARPS];
     // The shuffle tells the compiler that the warp's number is uniform.
     const int lane = threadIdx.x % WARP, warp = __shfl_sync(FULL, threadIdx.x / WARP, 0);
     const uint32_t tile = blockIdx.x * WARPS + warp;
@@ -498,17 +498,17 @@ __device__ __forceinline__ void multiply(const Matrix<A> &a, const X *x, Y *y,
         return;
     }
     if (has_tile) {
-        sum_tile(a, x, y, alpha, beta, tile, loaded, stages[warp], pieces[warp]);
+        sum_tile(a, x, y, alpha, beta, tile, loaded, stages[warp], results[warp]);
     } else if (lane == 0) {
-        pieces[warp] = {zero<Acc>(), zero<Acc>(), zero<Acc>(), 0, 0, 0, false};
+        results[warp] = {zero<Acc>(), zero<Acc>(), zero<Acc>(), 0, 0, 0, false};
     }
     __syncthreads();
-    const uint32_t first_link = pieces[0].link, last_link = pieces[WARPS - 1].link;
+    const uint32_t first_link = results[0].link, last_link = results[WARPS - 1].link;
     const bool is_split = (first_link != 0 && first_link != Tile::TAKEN) ||
                           (last_link != 0 && (last_link & Tile::OVER) == 0);
     Part<Acc> in, out;
     if (threadIdx.x == 0)
-        combine(pieces, y, alpha, beta, in, out);
+        combine(results, y, alpha, beta, in, out);
     if (!is_split)
         return;
 

@@ -92,7 +92,7 @@ pub trait Backend: Operations + Send + Sync {
     fn is_capturing(&self, _stream: Address) -> Result<bool> {
         Ok(false)
     }
-    /// Whether the calling thread's current context is the backend's.
+    /// Returns whether the calling thread's current context is the backend's.
     fn is_current(&self) -> bool {
         true
     }

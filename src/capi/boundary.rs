@@ -13,9 +13,9 @@ use super::enums::{tarsiaStatus_t, CEnum};
 use super::objects::{self, tarsiaHandle_t, tarsiaPlan_t};
 use crate::context::Handle;
 use crate::error::{refuse_if, Error, Result, Status};
-use crate::inside;
 use crate::memory::{float_env, heap, pool};
 use crate::plan::Plan;
+use crate::reentrancy;
 use crate::types::LogLevel;
 
 #[cfg(panic = "abort")]
@@ -120,7 +120,7 @@ fn guard_live(handle: tarsiaHandle_t, f: &mut dyn FnMut(&Handle) -> Result<()>) 
     guard_any(&mut || {
         heap::prepare_thread()?;
         let inner = live_handle(handle)?;
-        inside::check_depth()?;
+        reentrancy::check_depth()?;
         let _open = inner.enter().ok_or_else(|| no_handle("it is not a live handle"))?;
         match catch_unwind(AssertUnwindSafe(|| f(&inner))) {
             Ok(Ok(())) => match pool::has_warning() {

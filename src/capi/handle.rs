@@ -14,9 +14,9 @@ use super::objects::{self, pointer, tarsiaHandle_t};
 use crate::backend;
 use crate::context::{Handle, Logger};
 use crate::error::{refuse_if, Error, Result};
-use crate::inside;
 use crate::memory::{heap, RawMemory, UserMemory};
 use crate::plan::PlanCache;
+use crate::reentrancy;
 use crate::types::{Address, BackendKind, LogLevel};
 
 /// A user's allocation function. It returns at least bytes (> 0) bytes of the backend's memory, aligned to
@@ -350,7 +350,7 @@ impl Logger for UserLogger {
     fn log(&self, level: LogLevel, message: &CString) {
         // SAFETY: the caller of tarsiaSetLogger promised that the function may
         // be called with ctx; the text ends with 0 and outlives the call.
-        inside::user_function(|| unsafe {
+        reentrancy::user_function(|| unsafe {
             (self.callback)(self.ctx.as_mut_ptr(), level.into(), message.as_ptr())
         })
     }

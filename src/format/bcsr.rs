@@ -28,7 +28,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::sell::Origin;
-use super::window::{self, fill_ratio, Item, WindowPart};
+use super::window::{self, fill_ratio, WindowPart, WorkItem};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, Buffer};
@@ -117,7 +117,7 @@ pub struct Bcsr<V: Element> {
     /// Row at each position, if rows are permuted.
     pub order: Option<Buffer<u32>>,
     /// Work items: whole row blocks and parts of split ones.
-    pub items: Buffer<Item>,
+    pub items: Buffer<WorkItem>,
     /// Parts of split row blocks.
     pub parts: Buffer<WindowPart>,
     /// First column of each block, divided by the width.

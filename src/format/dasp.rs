@@ -123,9 +123,9 @@ pub fn slot(blocks: usize, b: usize, r: usize, k: usize) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Task {
-    /// Its first group.
+    /// First group of the task.
     pub first: i64,
-    /// Number of its groups.
+    /// Number of groups of the task.
     pub groups: i32,
     /// The row; for a split row, −1 − its index in `splits`.
     pub row: i32,
@@ -135,11 +135,11 @@ pub struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Split {
-    /// Its first task.
+    /// First task of the row.
     pub first: i64,
-    /// Number of tasks of the split rows before it.
+    /// Number of tasks of the split rows before this one.
     pub before: i64,
-    /// Number of its tasks.
+    /// Number of tasks of the row.
     pub tasks: i32,
     /// The row of op(A).
     pub row: i32,

@@ -68,9 +68,9 @@ pub struct SliceHead {
 pub struct LongRow {
     /// The row of op(A).
     pub row: u32,
-    /// Slice of its first piece.
+    /// Slice of the row's first piece.
     pub first: u32,
-    /// Number of its pieces.
+    /// Number of the row's pieces.
     pub count: u32,
     /// Padding, 0.
     pub unused: u32,
@@ -95,7 +95,7 @@ pub struct Classes {
     pub filled: u64,
     /// First index in `order` of the slices with rows of 32, 16, … 1 lanes.
     pub first: [u64; CLASSES],
-    /// Number of slices before those, pieces of split rows not counted.
+    /// Number of slices before each of these first slices, pieces of split rows not counted.
     pub before: [u64; CLASSES],
 }
 
@@ -130,9 +130,9 @@ impl Rules {
 /// Limit that says which columns are hot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotLimit {
-    /// All columns in buckets above this one are hot,
+    /// Bucket of columns above which all columns are hot.
     pub bucket: usize,
-    /// and the first so many of those in it.
+    /// Number of the columns in that bucket that are hot, too: the first ones.
     pub ties: usize,
     /// Number of hot columns.
     pub count: usize,

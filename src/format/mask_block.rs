@@ -9,24 +9,24 @@
 //!
 //! The blocks of a slab are divided among 2^[`Rules::shares_log2`] shares of equal numbers of blocks,
 //! multiples of [`UNIT`] but for the last share that has any. A slab of more than [`Rules::limit`] blocks is
-//! split: its blocks are divided in the same way among pieces, which the identifiers call parts.
+//! split: its blocks are divided in the same way among parts.
 //!
 //! Arrays:
-//! - `heads`: a [`BlockHead`] per share, slabs one after the other, then one per piece. The shares of split
+//! - `heads`: a [`BlockHead`] per share, slabs one after the other, then one per part. The shares of split
 //!   slabs have no blocks.
-//! - `parts`: a [`PartHead`] per piece of a split slab
+//! - `parts`: a [`PartHead`] per part of a split slab
 //! - `masks`: u16 for four rows of a block, the first four rows first, slabs one after the other; bit 4 r + c
 //!   is row r of the four, column c of the block
 //! - `values`: the values of the entries and nothing else: block after block, and inside a block in the order
 //!   of the bits
 //! - `narrow`: u16 per block: number of its columns (first column / 4) relative to that of the first block of
-//!   the share or piece; 0 where that is wide
-//! - `wide`: u32 per block of the shares and pieces that span more than 2^16 of these numbers
+//!   the share or part; 0 where that is wide
+//! - `wide`: u32 per block of the shares and parts that span more than 2^16 of these numbers
 //! - `positions` (only where values will be updated): the index in the user's value array that each value
 //!   comes from
 //!
-//! A product adds, for each row, the entries of every 32 / rows-th block of a share or piece in their order,
-//! then these 4 or 8 sums pairwise, (0 + 1) + (2 + 3) and so on, then the sums of shares and pieces in fixed
+//! A product adds, for each row, the entries of every 32 / rows-th block of a share or part in their order,
+//! then these 4 or 8 sums pairwise, (0 + 1) + (2 + 3) and so on, then the sums of shares and parts in fixed
 //! orders that depend on the sizes alone.
 //!
 //! Bytes of half-full blocks beside the values: 6 for the 16 entries of an 8 × 4 block, 4 for the 8 entries
@@ -52,15 +52,15 @@ pub const MOST_ROWS: usize = 8;
 pub const WORD_ROWS: usize = 4;
 /// Number of columns of a block.
 pub const COLUMNS: usize = 4;
-/// Granularity of shares and pieces in blocks: as many as a warp has in flight at once.
+/// Granularity of shares and parts in blocks: as many as a warp has in flight at once.
 pub const UNIT: usize = 8;
-/// Upper bound of [`Rules::limit_log2`], and its value on a CPU, where a thread takes several slabs or pieces
+/// Upper bound of [`Rules::limit_log2`], and its value on a CPU, where a thread takes several slabs or parts
 /// of that size.
 pub const MOST_LIMIT_LOG2: u32 = 15;
 /// Upper bound of [`Rules::shares_log2`]: the warps of a block of threads.
 pub const MOST_SHARES_LOG2: u32 = 2;
 
-/// Head of a share or a piece of a slab, the work of one warp.
+/// Head of a share or a part of a slab, the work of one warp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub struct BlockHead {
@@ -82,25 +82,25 @@ pub struct BlockHead {
 
 /// Flag of a head whose columns are in `wide`.
 pub const WIDE: u32 = 1;
-/// Flag of a share of a split slab, whose blocks are in its pieces.
+/// Flag of a share of a split slab, whose blocks are in its parts.
 pub const CUT: u32 = 2;
 
 impl BlockHead {
-    /// Returns the range of its blocks.
+    /// Returns the range of the blocks that belong to this head.
     pub fn blocks(&self) -> std::ops::Range<usize> {
         self.block as usize..(self.block + self.count) as usize
     }
 }
 
-/// Piece of a split slab.
+/// Part of a split slab.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub struct PartHead {
     /// The slab.
     pub slab: u32,
-    /// First piece of the slab.
+    /// First part of the slab.
     pub first: u32,
-    /// Number of pieces of the slab.
+    /// Number of parts of the slab.
     pub count: u32,
     /// Number of the slab among the split ones.
     pub counter: u32,
@@ -150,16 +150,16 @@ pub struct Rules {
     pub block_rows: usize,
     /// log2 of the shares of a slab; at most [`MOST_SHARES_LOG2`].
     pub shares_log2: u32,
-    /// log2 of the largest number of blocks of a share or piece; at most 15.
+    /// log2 of the largest number of blocks of a share or part; at most 15.
     pub limit_log2: u32,
 }
 
-/// Division of a slab into shares or pieces.
+/// Division of a slab into shares or parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deal {
-    /// Number of pieces; 0 if the slab is not split and has shares.
+pub struct Division {
+    /// Number of parts; 0 if the slab is not split and has shares.
     pub parts: usize,
-    /// Number of blocks of each share or piece but the last.
+    /// Number of blocks of each share or part but the last.
     pub size: usize,
 }
 
@@ -170,10 +170,10 @@ impl Rules {
     }
 
     /// Returns how a slab of `blocks` blocks is divided.
-    pub fn deal(&self, blocks: usize) -> Deal {
+    pub fn division(&self, blocks: usize) -> Division {
         let parts = if blocks > self.limit() { blocks.div_ceil(1 << self.limit_log2) } else { 0 };
         let among = if parts > 0 { parts } else { 1 << self.shares_log2 };
-        Deal { parts, size: blocks.div_ceil(among).next_multiple_of(UNIT) }
+        Division { parts, size: blocks.div_ceil(among).next_multiple_of(UNIT) }
     }
 }
 
@@ -186,7 +186,7 @@ pub struct MaskBlock<V: Element> {
     pub block_rows: usize,
     /// log2 of the shares of a slab.
     pub shares_log2: u32,
-    /// Heads of the shares of all slabs, then of the pieces.
+    /// Heads of the shares of all slabs, then of the parts.
     pub heads: Buffer<BlockHead>,
     /// Pieces of split slabs.
     pub parts: Buffer<PartHead>,
@@ -239,7 +239,7 @@ impl<V: Element> MaskBlock<V> {
         if u32::try_from(blocks).is_err() {
             return Err(too_many_blocks(blocks as i64));
         }
-        let part_count = counts.iter().map(|&count| rules.deal(count as usize).parts).sum();
+        let part_count = counts.iter().map(|&count| rules.division(count as usize).parts).sum();
         let slab_heads = slabs << rules.shares_log2;
         let nnz = pattern.indices.len();
         let words = block_rows / WORD_ROWS;
@@ -258,20 +258,20 @@ impl<V: Element> MaskBlock<V> {
         let mut columns = Buffer::<u32>::zeroed(allocator, blocks)?;
         let (mut block, mut value, mut part, mut counter) = (0, 0, 0, 0);
         for (slab, &count) in counts.iter().enumerate() {
-            let deal = rules.deal(count as usize);
+            let division = rules.division(count as usize);
             let mut next = slab << rules.shares_log2;
-            if deal.parts > 0 {
+            if division.parts > 0 {
                 out.heads[next..next + (1 << rules.shares_log2)]
                     .fill(BlockHead { flags: CUT, ..BlockHead::default() });
-                let (first, count) = (part as u32, deal.parts as u32);
-                out.parts[part..part + deal.parts].fill(PartHead {
+                let (first, count) = (part as u32, division.parts as u32);
+                out.parts[part..part + division.parts].fill(PartHead {
                     slab: slab as u32,
                     first,
                     count,
                     counter,
                 });
                 next = slab_heads + part;
-                part += deal.parts;
+                part += division.parts;
                 counter += 1;
             }
             let (mut head, mut inside) = (next, 0);
@@ -279,8 +279,8 @@ impl<V: Element> MaskBlock<V> {
                 let block = block + number;
                 if number == inside {
                     // This is the first entry of a block.
-                    head = next + number / deal.size;
-                    if number % deal.size == 0 {
+                    head = next + number / division.size;
+                    if number % division.size == 0 {
                         (out.heads[head].first, out.heads[head].block) = (value as u64, block as u32);
                     }
                     out.heads[head].count += 1;
@@ -345,8 +345,8 @@ impl<V: Element> MaskBlock<V> {
         }
     }
 
-    /// Returns the heads of the shares of a slab, or of its pieces if it is split. `first_part` is the number
-    /// of pieces of the slabs before it.
+    /// Returns the heads of the shares of a slab, or of its parts if it is split. `first_part` is the number
+    /// of parts of the slabs before it.
     #[cfg(test)]
     pub fn heads_of(&self, slab: usize, first_part: usize) -> std::ops::Range<usize> {
         let first = slab << self.shares_log2;

@@ -37,7 +37,7 @@ pub enum Form {
     Single,
     /// Stored as fp16.
     Half,
-    /// Not stored: each value is 1.
+    /// No stored values, since each is 1.
     Ones,
 }
 
@@ -114,9 +114,9 @@ pub fn one(value_type: DataType) -> u64 {
 /// Conversions that the code reading narrow values can do.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader {
-    /// True if it widens fp16 fast.
+    /// True if the code widens fp16 fast.
     pub half: bool,
-    /// True if it widens subnormal fp32 exactly in whatever mode a caller has set its processor to.
+    /// True if the code widens subnormal fp32 exactly, in whatever mode a caller has set the processor to.
     pub subnormal: bool,
 }
 

@@ -65,7 +65,7 @@ pub const fn overhang(value_bytes: usize) -> usize {
 /// Number of columns that a low half can number.
 const SPAN: i64 = 1 << 16;
 
-/// If at least one in this many tiles is wide, all tiles get high halves: a tile that has to read its head
+/// Number of tiles per wide tile up to which all tiles get high halves, wide or not: a tile that has to read its head
 /// before it knows whether it has high halves waits for memory once more, which costs more than their bytes.
 pub const WIDE_OF: usize = 4;
 
@@ -79,7 +79,7 @@ pub struct Tile {
     pub base: u32,
     /// Number of the tile among those with high halves, or [`Tile::NARROW`].
     pub high: u32,
-    /// How the tile's block shares rows with other blocks. In the block's first tile, if that continues a row
+    /// Code for the way in which the tile's block shares rows with other blocks. In the block's first tile, if that continues a row
     /// of the block before: [`Tile::TAKEN`] where the block before adds that row up, else 1 + the number of
     /// the row's split. In the block's last tile, if its last row continues in the next block: [`Tile::OVER`]
     /// plus the number of that row's slots there, where this block adds them; else, if the row starts in this
@@ -116,11 +116,11 @@ impl Tile {
 pub struct Split {
     /// Number of the row in op(A).
     pub row: u32,
-    /// The block in which it starts.
+    /// Block in which the row starts.
     pub first_block: u32,
-    /// Index of its first partial sum among those of all split rows; they are in the order of their blocks.
+    /// Index of the row's first partial sum among those of all split rows; they are in the order of their blocks.
     pub first_part: u32,
-    /// Number of its partial sums.
+    /// Number of the row's partial sums.
     pub parts: u32,
 }
 
@@ -153,7 +153,7 @@ pub struct StreamLayout<V: Element> {
 /// Mapping from slots to the user's value array.
 #[derive(Debug)]
 enum SlotPositions {
-    /// Not kept, since values will not be updated.
+    /// No positions: they are not kept, since values will not be updated.
     Dropped,
     /// Slot i takes value i.
     Identity,

@@ -60,13 +60,13 @@ pub const PART: u32 = 1 << 31;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Set {
-    /// Its first block.
+    /// First block of the set.
     pub first: u64,
-    /// Its first column, in `order`.
+    /// First column of the set, as an index of `order`.
     pub column: u32,
-    /// Number of entries that it takes of a column.
+    /// Number of entries of each column that the set takes.
     pub height: u32,
-    /// Number of entries of a column that the sets before it have taken.
+    /// Number of entries of each column that the sets before have taken.
     pub taken: u32,
     /// Padding to an alignment of 8 bytes, 0.
     pub zero: u32,
@@ -76,11 +76,11 @@ pub struct Set {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Run {
-    /// Number of the first one among all irregular entries.
+    /// Number of the run's first entry among all irregular entries.
     pub first: u64,
     /// The column, counted from the last one of `order`.
     pub column: u32,
-    /// Number of the first one among the entries of its column.
+    /// Number of the run's first entry among the entries of its column.
     pub taken: u32,
 }
 
@@ -88,7 +88,7 @@ pub struct Run {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Piece {
-    /// Number of the first one among all irregular entries.
+    /// Number of the run's first entry among all irregular entries.
     pub start: u64,
     /// One behind the last.
     pub stop: u64,

@@ -12,7 +12,7 @@
 //! that have an entry in it.
 //!
 //! Rows must be sorted. Arrays:
-//! - `items`: one [`Item`] per window, or one per part of a window that is split because it has more blocks
+//! - `items`: one [`WorkItem`] per window, or one per part of a window that is split because it has more blocks
 //!   than [`Rules::limit`]. First come the parts, window after window, part p at index p; then windows of
 //!   more than [`long_from`] blocks, which should start first; then the others. Each class is in the order of
 //!   the rows, since neighbours share rows of B.
@@ -57,17 +57,17 @@ pub const LANES: usize = 32;
 pub const HEIGHTS: [usize; 4] = [8, 16, 32, 64];
 /// Bit that is set in the columns that pad a block.
 pub const PADDING: u32 = 1 << 31;
-/// Value of [`Item::part`] for a whole window.
+/// Value of [`WorkItem::part`] for a whole window.
 pub const WHOLE: u32 = u32::MAX;
 /// Largest number of windows that may be split: the number of a handle's counters.
-pub const MOST_CUT: usize = COUNTER_BYTES / size_of::<u32>();
+pub const MOST_SPLIT: usize = COUNTER_BYTES / size_of::<u32>();
 /// Number of blocks, and of tiles, from which on a matrix is refused: 28 bits number the tiles.
 const MOST_TILES: usize = 1 << 28;
 
 /// Work item: a window, or a part of a split one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
-pub struct Item {
+pub struct WorkItem {
     /// The window.
     pub window: u32,
     /// First block.
@@ -113,7 +113,7 @@ impl Rules {
 
 /// Returns `most`, or more where a matrix of `blocks` blocks would have too many windows split.
 pub(super) fn limit(most: usize, blocks: usize) -> usize {
-    most.max(blocks.div_ceil(MOST_CUT)).next_multiple_of(2)
+    most.max(blocks.div_ceil(MOST_SPLIT)).next_multiple_of(2)
 }
 
 /// Largest number of columns of B with which one warp takes a window (kernels/spmm/window.cuh).
@@ -121,7 +121,7 @@ pub const MOST_DIRECT: usize = 64;
 
 /// Returns the number of parts of a window of `blocks` blocks, and the blocks of each but the last: an even
 /// number, since two blocks are staged at a time. 0 parts: the window is not split.
-pub fn deal(blocks: usize, limit: usize) -> (usize, usize) {
+pub fn division(blocks: usize, limit: usize) -> (usize, usize) {
     if blocks <= limit {
         return (0, blocks);
     }
@@ -193,7 +193,7 @@ pub struct WindowLayout<V: Element, T> {
     /// Number of columns of all windows.
     pub distinct: usize,
     /// Work items: whole windows and parts of split ones.
-    pub items: Buffer<Item>,
+    pub items: Buffer<WorkItem>,
     /// Parts of split windows.
     pub parts: Buffer<WindowPart>,
     /// Columns of the blocks.
@@ -488,8 +488,12 @@ impl TileStore for DenseTiles {
 
 /// Returns the window of a work item, and all blocks of it; `None` for parts of a split window but the
 /// first.
-pub(super) fn window_at(items: &[Item], parts: &[WindowPart], item: usize) -> Option<(usize, Range<usize>)> {
-    let Item { window, first, mut end, part } = items[item];
+pub(super) fn window_at(
+    items: &[WorkItem],
+    parts: &[WindowPart],
+    item: usize,
+) -> Option<(usize, Range<usize>)> {
+    let WorkItem { window, first, mut end, part } = items[item];
     if part != WHOLE {
         let own = parts[part as usize];
         if own.first != part {
@@ -505,26 +509,26 @@ pub(super) fn schedule(
     allocator: &Arc<Allocator>,
     starts: &[u64],
     limit: usize,
-) -> Result<(Buffer<Item>, Buffer<WindowPart>)> {
+) -> Result<(Buffer<WorkItem>, Buffer<WindowPart>)> {
     let counts = || starts.windows(2).map(|pair| (pair[1] - pair[0]) as usize);
     let window_count = starts.len() - 1;
     let long_from = long_from(starts[window_count] as usize, window_count);
     let is_long = |count: usize| count > long_from;
-    let part_count = counts().map(|count| deal(count, limit).0).sum();
-    let cut = counts().filter(|&count| count > limit).count();
+    let part_count = counts().map(|count| division(count, limit).0).sum();
+    let split_count = counts().filter(|&count| count > limit).count();
     let long = counts().filter(|&count| count <= limit && is_long(count)).count();
-    let mut items = Buffer::<Item>::zeroed(allocator, part_count + window_count - cut)?;
+    let mut items = Buffer::<WorkItem>::zeroed(allocator, part_count + window_count - split_count)?;
     let mut parts = Buffer::<WindowPart>::zeroed(allocator, part_count)?;
     let (mut part, mut counter, mut long_at, mut at) = (0, 0, part_count, part_count + long);
     for (window, count) in counts().enumerate() {
         let (first, end) = (starts[window] as usize, starts[window + 1] as usize);
-        let (own, size) = deal(count, limit);
+        let (own, size) = division(count, limit);
         let window = window as u32;
         if own > 0 {
             let head = WindowPart { window, first: part as u32, count: own as u32, counter };
             for number in 0..own {
                 parts[part] = head;
-                items[part] = Item {
+                items[part] = WorkItem {
                     window,
                     first: (first + number * size) as u32,
                     end: end.min(first + (number + 1) * size) as u32,
@@ -536,7 +540,7 @@ pub(super) fn schedule(
             continue;
         }
         let to = if is_long(count) { &mut long_at } else { &mut at };
-        items[*to] = Item { window, first: first as u32, end: end as u32, part: WHOLE };
+        items[*to] = WorkItem { window, first: first as u32, end: end as u32, part: WHOLE };
         *to += 1;
     }
     Ok((items, parts))

@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 use in_flight::Pending;
 
 use crate::error::{refuse_if, require, Error, Result, Status};
-use crate::inside;
+use crate::reentrancy;
 use crate::types::{Address, ComputeType, DataType};
 
 pub use context::{Context, Workspace, COUNTERS, COUNTER_BYTES, SLOTS};
@@ -136,7 +136,7 @@ impl UserMemory {
 impl RawMemory for UserMemory {
     fn allocate(&self, bytes: usize, stream: Address) -> Result<Address> {
         // SAFETY: the caller of `new` promised that the function may be called.
-        let out = inside::user_function(|| unsafe {
+        let out = reentrancy::user_function(|| unsafe {
             (self.alloc)(self.ctx.as_mut_ptr(), bytes, stream.as_mut_ptr())
         });
         refuse_if!(out.is_null(), new(Status::AllocFailed), "the user's allocator gave no {bytes} bytes");
@@ -156,7 +156,7 @@ impl RawMemory for UserMemory {
     fn release(&self, address: Address, bytes: usize, stream: Address) {
         // SAFETY: the caller of `new` promised that the function may be called;
         // the address came from the user's allocation function.
-        inside::user_function(|| unsafe {
+        reentrancy::user_function(|| unsafe {
             (self.free)(self.ctx.as_mut_ptr(), address.as_mut_ptr(), bytes, stream.as_mut_ptr())
         });
     }
@@ -181,15 +181,15 @@ impl RawMemory for UserMemory {
 /// Time at which released memory may be used again.
 #[derive(Clone, Default)]
 enum Release {
-    /// At once.
+    /// Reuse at once.
     #[default]
     Now,
-    /// Behind work that may use it; the memory's stream already waits for that work.
+    /// Reuse after work that may use the memory; the memory's stream already waits for that work.
     Behind(Arc<Pending>),
-    /// Behind work of several owners; the stream is made to wait for it when the last owner releases the
-    /// memory.
+    /// Reuse after work of several owners; the stream is made to wait for that work when the last owner releases
+    /// the memory.
     BehindOwners(Arc<Pending>),
-    /// Never, since graphs keep the memory for an unknown time.
+    /// No reuse, since graphs keep the memory for an unknown time.
     Never,
 }
 
@@ -270,7 +270,7 @@ impl Allocator {
         Ok(address)
     }
 
-    /// From here on, releases all memory behind the pending work, which may use it.
+    /// Delays each later release of memory until the pending work, which may use the memory, is done.
     pub fn release_behind(&self, pending: Pending) -> Result<()> {
         self.memory.prepare_release(self.stream, &pending)?;
         *self.release.lock() = Release::Behind(Arc::new(pending));
@@ -297,7 +297,7 @@ impl Allocator {
         self.memory.check_release(pending)
     }
 
-    /// From here on, releases nothing.
+    /// Lets no later release give memory back, since graphs keep it for an unknown time.
     pub fn release_never(&self) {
         *self.release.lock() = Release::Never;
     }
@@ -514,7 +514,7 @@ pub unsafe fn open<'a, T: Pod>(name: &str, address: Address, len: usize) -> Resu
 /// Opens `len` elements of the user's host memory for writing.
 ///
 /// # Safety
-/// As for [`open`], and nothing else reads or writes them while the slice lives.
+/// The requirements are those of [`open`], and nothing else reads or writes the elements while the slice lives.
 #[inline]
 pub unsafe fn open_mut<'a, T: Pod>(name: &str, address: Address, len: usize) -> Result<&'a mut [T]> {
     if len == 0 {

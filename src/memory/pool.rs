@@ -18,9 +18,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::float_env;
 use super::team::Team;
-use crate::inside::List;
 use crate::memory::heap;
 use crate::memory::process::PerProcess;
+use crate::reentrancy::UseList;
 
 /// Number of threads that may be requested on any machine; on larger ones four per core. More would only wait
 /// for each other.
@@ -285,8 +285,8 @@ pub fn run<R: Send>(f: impl FnOnce() -> R + Send) -> R {
 
 /// Type-erased form of [`run`], so that it is compiled only once.
 fn run_on_threads(f: &mut (dyn FnMut() + Send)) {
-    let list = List::of_this_thread();
-    install(&mut || list.enter(&mut *f));
+    let uses = UseList::of_this_thread();
+    install(&mut || uses.enter(&mut *f));
 }
 
 /// Runs both functions, at the same time where another thread is idle. To be called inside [`run`].

@@ -15,12 +15,12 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::backend::Backend;
 use crate::context::Handle;
 use crate::error::{refuse_if, require, Error, Result};
-use crate::inside::{Access, Entry, Object};
 use crate::matrix::check_align;
 use crate::matrix::fingerprint::Fingerprint;
 use crate::memory::in_flight::{InFlight, Pending};
 use crate::memory::{Allocator, Block, Context, RawMemory, Workspace};
 use crate::operation::{self, Analysis, Operation, Planned, Report, Task};
+use crate::reentrancy::{Access, Object, Use};
 use crate::reorder::KeptOrder;
 use crate::select::{self, Choice};
 use crate::settings::Settings;
@@ -58,11 +58,11 @@ pub struct Inner {
     destroyed: bool,
 }
 
-/// Guard of the plan's lock, with an entry in the list of this thread's calls. The entry tells [`Plan::read`]
-/// and [`Plan::write`] of a nested call, since a user's allocator may call the library with the same plan.
+/// Guard of the plan's lock, with the record that this thread uses the plan. By the record [`Plan::read`] and
+/// [`Plan::write`] of a nested call know it, since a user's allocator may call the library with the same plan.
 struct Locked<G> {
     guard: G,
-    _entry: Entry,
+    _use: Use,
 }
 
 impl<G: Deref> Deref for Locked<G> {
@@ -124,7 +124,7 @@ pub struct Info {
 impl Plan {
     /// Creates a plan for an operation that was found in the table of algorithms.
     pub fn new<O: Operation>(handle: &Handle, planned: Planned<O>) -> Self {
-        handle.note_plan();
+        handle.fix_allocator();
         let inner = Inner {
             settings: Settings::default(),
             task: Box::new(planned),
@@ -160,14 +160,14 @@ impl Plan {
     /// Locks the state for reading; an error if this thread is in a call that changes the plan.
     #[inline(always)]
     fn read(&self) -> Result<Reading<'_>> {
-        let (present, entry) = Entry::behind(self.object(), Access::Shared);
-        let guard = match present {
+        let (earlier, this_use) = Use::begin_with_earlier(self.object(), Access::Shared);
+        let guard = match earlier {
             None => self.inner.read(),
             // A recursive lock does not wait behind another thread that waits for writing.
             Some(Access::Shared) => self.inner.read_recursive(),
             Some(Access::Exclusive) => return Err(inside("changes")),
         };
-        Ok(Locked { guard, _entry: entry })
+        Ok(Locked { guard, _use: this_use })
     }
 
     /// Locks the state for writing; an error if this thread is in a call that reads or changes the plan.
@@ -178,7 +178,7 @@ impl Plan {
             Some(Access::Exclusive) => return Err(inside("changes")),
         }
         let guard = self.inner.write();
-        Ok(Locked { guard, _entry: Entry::new(self.object(), Access::Exclusive) })
+        Ok(Locked { guard, _use: Use::begin(self.object(), Access::Exclusive) })
     }
 
     /// Locks the state for a change that is allowed only before analysis; `late` is the error message after
@@ -235,7 +235,7 @@ impl Plan {
         }
         // The plan's memory is from this handle's allocator, even if the plan was created with another
         // handle.
-        handle.note_plan();
+        handle.fix_allocator();
         let mut unfinished = Unfinished { plan: self, lock: Some(inner) };
         let mut warnings = Vec::new();
         let report = match &mut unfinished.lock {

@@ -27,13 +27,13 @@ pub const BAND: usize = 0;
 pub struct Promise {
     /// Number of rows in the sampled tiles of the user's order.
     pub in_order: u64,
-    /// Slots in which each of these agrees with the rows of its window.
+    /// Slots in which each row of `in_order` agrees with the rows of its window.
     pub now: u64,
-    /// Slots in which each of these agrees with the rows of its tile that agree most.
+    /// Slots in which each row of `in_order` agrees with those rows of its tile that agree most.
     pub near: u64,
     /// Number of rows in the sampled buckets of a band.
     pub in_band: u64,
-    /// Slots in which each of these agrees with the rows of its tile that agree most, after they are sorted.
+    /// Slots in which each row of `in_band` agrees with those rows of its tile that agree most, after sorting.
     pub found: u64,
 }
 

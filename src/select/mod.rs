@@ -338,7 +338,7 @@ pub fn spmv(
     spmv_times(problem, rows, (effort, 0), machine, statistics)
 }
 
-/// Same as [`spmv()`] for a plan that is executed `executes` times (0: unknown): choices are ranked by analysis
+/// Makes the choices of [`spmv()`] for a plan that is executed `executes` times (0: unknown): choices are ranked by analysis
 /// and all executions together.
 pub fn spmv_times(
     problem: &SpmvProblem,

@@ -87,7 +87,7 @@ fn refused(standard: &str, code: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// What is said of an array that is gone when its address is used.
+/// Compiler's message on an array that is gone when its address is used.
 const TEMPORARY: &str = "a temporary array is gone after this statement";
 
 /// Wrong programs do not compile, and the compiler's message says what is wrong.

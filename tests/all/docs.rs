@@ -342,7 +342,7 @@ const TOOLS: [&str; 18] = [
     "tar",
 ];
 
-/// Whether the packages and tests are there that a command of Cargo names.
+/// Returns whether the packages and tests that a command of Cargo names exist.
 fn cargo_names_exist(words: &[&str]) -> bool {
     words.windows(2).all(|pair| match pair {
         ["-p", package] => {

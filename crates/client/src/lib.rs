@@ -11,7 +11,7 @@ mod settings;
 mod spgemm_values;
 mod tile;
 
-use std::ffi::CStr;
+use std::ffi::{c_void, CStr};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -20,7 +20,7 @@ use libc::c_char;
 pub use array::{Array, Memory, MemoryMut, Scalar, Scratch, View, ViewMut};
 
 use array::Place;
-use tarsia::capi::enums::{tarsiaStatus_t, CEnum};
+use tarsia::capi::enums::{tarsiaDataType_t, tarsiaIndexBase_t, tarsiaIndexType_t, tarsiaStatus_t, CEnum};
 use tarsia::capi::objects::{
     tarsiaConstDnMatDescr_t, tarsiaConstDnVecDescr_t, tarsiaConstSpMatDescr_t, tarsiaDnMatDescr_t,
     tarsiaDnVecDescr_t, tarsiaHandle_t, tarsiaPlan_t, tarsiaSpMatDescr_t,
@@ -170,6 +170,21 @@ pub struct Sparse<'a> {
     arrays: PhantomData<&'a [u8]>,
 }
 
+/// Type of `tarsiaCreateConstCsr` and `tarsiaCreateConstCsc`.
+type CreateCompressed = unsafe extern "C" fn(
+    *mut tarsiaConstSpMatDescr_t,
+    i64,
+    i64,
+    i64,
+    *const c_void,
+    *const c_void,
+    *const c_void,
+    MaybeUninit<tarsiaIndexType_t>,
+    MaybeUninit<tarsiaIndexType_t>,
+    MaybeUninit<tarsiaIndexBase_t>,
+    MaybeUninit<tarsiaDataType_t>,
+) -> tarsiaStatus_t;
+
 fn length(name: &str, found: usize, expected: Option<usize>) -> Result<()> {
     if expected == Some(found) {
         return Ok(());
@@ -193,50 +208,43 @@ impl<'a> Sparse<'a> {
 
     /// Calls `tarsiaCreateConstCsr`.
     pub fn csr<I: Index, J: Index, V: Element>(
-        (rows, cols): (i64, i64),
+        shape: (i64, i64),
         offsets: impl Memory<'a, Item = I>,
         indices: impl Memory<'a, Item = J>,
         values: impl Memory<'a, Item = V>,
         base: IndexBase,
     ) -> Result<Self> {
-        let (offsets, indices, values) = (offsets.view(), indices.view(), values.view());
-        length("rowOffsets", offsets.len, extent(rows, 1))?;
+        let arrays = (offsets.view(), indices.view(), values.view());
+        Self::compressed(spmat::tarsiaCreateConstCsr, shape, ("rowOffsets", shape.0), arrays, base)
+    }
+
+    /// Calls `tarsiaCreateConstCsc`.
+    pub fn csc<I: Index, J: Index, V: Element>(
+        shape: (i64, i64),
+        offsets: impl Memory<'a, Item = I>,
+        indices: impl Memory<'a, Item = J>,
+        values: impl Memory<'a, Item = V>,
+        base: IndexBase,
+    ) -> Result<Self> {
+        let arrays = (offsets.view(), indices.view(), values.view());
+        Self::compressed(spmat::tarsiaCreateConstCsc, shape, ("colOffsets", shape.1), arrays, base)
+    }
+
+    /// Calls `create` for a matrix in CSR or CSC, whose offsets, called `name`, are those of `major` rows or columns.
+    fn compressed<I: Index, J: Index, V: Element>(
+        create: CreateCompressed,
+        (rows, cols): (i64, i64),
+        (name, major): (&str, i64),
+        (offsets, indices, values): (View<'a, I>, View<'a, J>, View<'a, V>),
+        base: IndexBase,
+    ) -> Result<Self> {
+        length(name, offsets.len, extent(major, 1))?;
         length("values", values.len, Some(indices.len))?;
         let place = offsets.place.with(indices.place).with(values.place);
         // SAFETY: the arrays have the lengths that the descriptor says and
         // outlive it.
         Self::new::<V>(place, |raw| unsafe {
-            spmat::tarsiaCreateConstCsr(
-                raw,
-                rows,
-                cols,
-                indices.len as i64,
-                offsets.void(),
-                indices.void(),
-                values.void(),
-                arg(I::TYPE),
-                arg(J::TYPE),
-                arg(base),
-                arg(V::TYPE),
-            )
-        })
-    }
-
-    /// Calls `tarsiaCreateConstCsc`.
-    pub fn csc<I: Index, J: Index, V: Element>(
-        (rows, cols): (i64, i64),
-        offsets: impl Memory<'a, Item = I>,
-        indices: impl Memory<'a, Item = J>,
-        values: impl Memory<'a, Item = V>,
-        base: IndexBase,
-    ) -> Result<Self> {
-        let (offsets, indices, values) = (offsets.view(), indices.view(), values.view());
-        length("colOffsets", offsets.len, extent(cols, 1))?;
-        length("values", values.len, Some(indices.len))?;
-        let place = offsets.place.with(indices.place).with(values.place);
-        // SAFETY: as in `csr`.
-        Self::new::<V>(place, |raw| unsafe {
-            spmat::tarsiaCreateConstCsc(
+            create(
                 raw,
                 rows,
                 cols,
@@ -264,7 +272,7 @@ impl<'a> Sparse<'a> {
         length("colInd", col_indices.len, Some(row_indices.len))?;
         length("values", values.len, Some(row_indices.len))?;
         let place = row_indices.place.with(col_indices.place).with(values.place);
-        // SAFETY: as in `csr`.
+        // SAFETY: as in `compressed`.
         Self::new::<V>(place, |raw| unsafe {
             spmat::tarsiaCreateConstCoo(
                 raw,
@@ -296,7 +304,7 @@ impl<'a> Sparse<'a> {
         let area = row_block.checked_mul(col_block).and_then(|area| usize::try_from(area).ok());
         length("values", values.len, area.and_then(|area| area.checked_mul(indices.len)))?;
         let place = offsets.place.with(indices.place).with(values.place);
-        // SAFETY: as in `csr`.
+        // SAFETY: as in `compressed`.
         Self::new::<V>(place, |raw| unsafe {
             spmat::tarsiaCreateConstBsr(
                 raw,

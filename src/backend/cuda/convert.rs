@@ -61,8 +61,8 @@ pub struct DeviceCsr {
     indices: DeviceBuffer<i32>,
     values: DeviceBuffer<u8>,
     positions: Positions,
-    /// Only for rows in another order whose own positions were dropped: positions of their values in the copy
-    /// with the original row order.
+    /// Positions of the values in the copy with the original row order, only for rows in another order whose own
+    /// positions were dropped.
     through: Option<DeviceBuffer<u64>>,
 }
 
@@ -73,7 +73,7 @@ pub enum Positions {
     Identity,
     /// `nnz` positions, which fit i64 as well.
     Kept(DeviceBuffer<u64>),
-    /// The caller did not ask to keep them.
+    /// No positions, since the caller did not ask to keep them.
     Dropped,
 }
 

@@ -118,12 +118,13 @@ fn open() -> std::result::Result<&'static Functions, String> {
     })
 }
 
+/// Converts a status of cublasLt to the library's result; `what` says what was tried.
 fn check(code: i32, what: &str) -> Result<()> {
     match code {
         0 => Ok(()),
-        3 => Err(Error::new(Status::AllocFailed, format!("cublasLt: {what}: no memory"))),
-        15 => Err(Error::unsupported(format!("cublasLt: {what}: not supported"))),
-        _ => Err(Error::new(Status::InternalError, format!("cublasLt: {what}: status {code}"))),
+        3 => Err(Error::new(Status::AllocFailed, format!("cublasLt: {what} failed: no memory"))),
+        15 => Err(Error::unsupported(format!("cublasLt: {what} failed: not supported"))),
+        _ => Err(Error::new(Status::InternalError, format!("cublasLt: {what} failed with status {code}"))),
     }
 }
 
@@ -185,27 +186,27 @@ pub struct Sizes {
 /// A product that is ready to run.
 pub struct Matmul {
     library: Arc<CublasLt>,
-    description: Made,
-    a: Made,
-    b: Made,
-    d: Made,
+    description: OwnedObject,
+    a: OwnedObject,
+    b: OwnedObject,
+    d: OwnedObject,
     algorithm: [u64; 8],
     workspace: usize,
 }
 
 /// An object that cublasLt made, destroyed when this is dropped.
-struct Made {
+struct OwnedObject {
     address: Address,
     destroy: unsafe extern "C" fn(Raw) -> i32,
 }
 
-impl Made {
+impl OwnedObject {
     fn raw(&self) -> Raw {
         driver::raw(self.address)
     }
 }
 
-impl Drop for Made {
+impl Drop for OwnedObject {
     fn drop(&mut self) {
         // SAFETY: the function that made it belongs to this one, and nothing uses it after its owner.
         unsafe { (self.destroy)(self.raw()) };
@@ -215,13 +216,13 @@ impl Drop for Made {
 /// Sets an attribute by one of the functions that take an enum value, an address and a size.
 fn set<T: Copy>(
     function: unsafe extern "C" fn(Raw, i32, *const c_void, usize) -> i32,
-    of: &Made,
+    of: &OwnedObject,
     attribute: i32,
     value: T,
 ) -> Result<()> {
     // SAFETY: `of` is live; the value is valid for reads of its size.
     let code = unsafe { function(of.raw(), attribute, (&raw const value).cast(), size_of::<T>()) };
-    check(code, "an attribute")
+    check(code, "setting an attribute")
 }
 
 /// Returns, of the algorithms that run with this much workspace, the one of rank `rank`, or the first where
@@ -246,8 +247,8 @@ impl Matmul {
         let mut made: Raw = null_mut();
         // SAFETY: `made` is valid for a write.
         let code = unsafe { (functions.desc_create)(&mut made, compute, scale.code()) };
-        check(code, "a description")?;
-        let description = Made { address: Address::new(made), destroy: functions.desc_destroy };
+        check(code, "creating a description of a product")?;
+        let description = OwnedObject { address: Address::new(made), destroy: functions.desc_destroy };
         for (attribute, factor) in [(DESC_TRANSA, &sizes.a), (DESC_TRANSB, &sizes.b)] {
             set(functions.desc_set, &description, attribute, i32::from(factor.transposed))?;
         }
@@ -258,16 +259,16 @@ impl Matmul {
             let code = unsafe {
                 (functions.layout_create)(&mut made, value.code(), rows as u64, cols as u64, factor.ld)
             };
-            check(code, "a layout")?;
-            Ok(Made { address: Address::new(made), destroy: functions.layout_destroy })
+            check(code, "creating a layout of a matrix")?;
+            Ok(OwnedObject { address: Address::new(made), destroy: functions.layout_destroy })
         };
         let a = layout(&sizes.a, sizes.m, sizes.k, sizes.input)?;
         let b = layout(&sizes.b, sizes.k, sizes.n, sizes.input)?;
         let d = layout(&sizes.d, sizes.m, sizes.n, sizes.output)?;
 
         // SAFETY: `made` is valid for a write.
-        check(unsafe { (functions.preference_create)(&mut made) }, "a preference")?;
-        let preference = Made { address: Address::new(made), destroy: functions.preference_destroy };
+        check(unsafe { (functions.preference_create)(&mut made) }, "creating a preference")?;
+        let preference = OwnedObject { address: Address::new(made), destroy: functions.preference_destroy };
         set(functions.preference_set, &preference, PREF_REDUCTION_SCHEME_MASK, REDUCTION_COMPUTE_TYPE)?;
         // C is not read and has the address of D.
         let alignments = [&sizes.a, &sizes.b, &sizes.d, &sizes.d].map(|factor| factor.alignment);
@@ -293,7 +294,7 @@ impl Matmul {
                     &mut count,
                 )
             };
-            check(code, "the choice of an algorithm")?;
+            check(code, "choosing an algorithm")?;
             let found = &found[..count.clamp(0, LT_CANDIDATES as i32) as usize];
             Ok::<_, Error>(fitting(found, sizes.workspace, rank).map(|found| found.algorithm))
         };
@@ -301,7 +302,8 @@ impl Matmul {
         if found.is_none() && sizes.workspace < LT_WORKSPACE {
             found = ask(sizes.workspace)?;
         }
-        let algorithm = found.ok_or_else(|| Error::unsupported("cublasLt: it has no algorithm"))?;
+        let algorithm =
+            found.ok_or_else(|| Error::unsupported("cublasLt: it has no algorithm for this product"))?;
         let (library, workspace) = (Arc::clone(library), sizes.workspace);
         Ok(Matmul { library, description, a, b, d, algorithm, workspace })
     }
@@ -347,7 +349,7 @@ impl Matmul {
                 driver::raw(stream),
             )
         };
-        check(code, "a product")?;
+        check(code, "launching a product")?;
         launch::note_enqueued();
         Ok(())
     }

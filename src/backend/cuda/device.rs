@@ -19,9 +19,9 @@ use super::memory::{self, Pool};
 use super::module::Modules;
 use crate::backend::CallGuard;
 use crate::error::{Error, Result, Status};
-use crate::inside;
 use crate::memory::in_flight::{LastWork, Pending};
 use crate::memory::{process, Context};
+use crate::reentrancy;
 use crate::select::device::Attributes;
 use crate::select::roofline::Machine;
 use crate::types::Address;
@@ -151,7 +151,7 @@ thread_local! {
     static BEGUN: Cell<Option<Begun>> = const { Cell::new(None) };
 }
 
-/// Ends what [`Device::begin_call`] began.
+/// Ends a call that [`Device::begin_call`] has begun.
 fn end_call() {
     BEGUN.set(None);
     let mut context: Raw = std::ptr::null_mut();
@@ -256,9 +256,9 @@ impl Device {
         Ok(CallGuard::ended_by(end_call))
     }
 
-    /// What [`BEGUN`] has while a call in this context runs and no user function has been called.
+    /// Returns the value of [`BEGUN`] while a call in this context runs, as long as it has called no user function.
     fn begun_now(&self) -> Begun {
-        Begun { context: self.context, user_functions: inside::user_functions() }
+        Begun { context: self.context, user_functions: reentrancy::user_functions() }
     }
 
     fn push(&self) -> Result<()> {
@@ -280,7 +280,7 @@ impl Device {
         Ok(DeviceCall { _entered: self.enter()?, context, device: self })
     }
 
-    /// Whether the calling thread's current context is the device's. A thread without one has the primary context of
+    /// Returns whether the calling thread's current context is the device's. A thread without one has the primary context of
     /// device 0 as soon as it calls the CUDA runtime.
     pub fn is_current(&self) -> bool {
         let (mut context, mut id): (Raw, u64) = (std::ptr::null_mut(), 0);
@@ -296,7 +296,8 @@ impl Device {
         code == 0 && Address::new(context) == self.context && id == self.id
     }
 
-    /// Whether its context is the primary one. Asked once: the reference that the driver gives is kept for good.
+    /// Returns whether the device's context is its primary one. The driver is asked once, since the reference that it
+    /// gives is kept for good.
     fn is_primary(&self) -> bool {
         *self.is_primary.get_or_init(|| {
             let mut context: Raw = std::ptr::null_mut();
@@ -570,7 +571,7 @@ mod tests {
             // The outer call still runs.
             assert!(!device.enter().unwrap().has_pushed);
             assert_eq!(current(), device.context);
-            inside::user_function(|| ());
+            reentrancy::user_function(|| ());
             let entered = device.enter().unwrap();
             assert!(entered.has_pushed);
             assert_eq!(current(), device.context);

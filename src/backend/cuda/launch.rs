@@ -344,11 +344,13 @@ macro_rules! launch_with {
 }
 pub(super) use launch_with;
 
-/// Launches like [`launch`], and with [`LaunchAttribute::EARLY`] where `$early`; the grid is a pair.
+/// Launches like [`launch`] a kernel that waits for the preceding kernel of the stream itself: where that is wanted
+/// (`$wanted`) and the kernel [can](Kernel::can_begin_early), with [`LaunchAttribute::EARLY`]. The grid is a pair.
 macro_rules! launch_early {
-    ($early:expr, $kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
+    ($wanted:expr, $kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
         use $crate::backend::cuda::launch::{launch_with, LaunchAttribute};
-        launch_with!([LaunchAttribute::EARLY][..usize::from($early)], $kernel, $grid, $block, $shared, $stream;
+        let is_early = $wanted && $kernel.can_begin_early();
+        launch_with!([LaunchAttribute::EARLY][..usize::from(is_early)], $kernel, $grid, $block, $shared, $stream;
             $($argument),*)
     }};
 }
@@ -360,7 +362,7 @@ pub(super) use launch_early;
 macro_rules! launch_product {
     ($kernel:expr, ($x:expr, $y:expr), $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
         $crate::backend::cuda::launch::launch_early!(
-            $kernel.can_begin_early(), $kernel, ($x, $y), $block, $shared, $stream; $($argument),*)
+            true, $kernel, ($x, $y), $block, $shared, $stream; $($argument),*)
     };
     ($kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
         launch_product!($kernel, ($grid, 1), $block, $shared, $stream; $($argument),*)
@@ -373,25 +375,25 @@ pub(super) use launch_product;
 /// behind the last kernel waits for all of them. The kernels do both by instructions of their own
 /// (`let_next_begin` and `end_after_previous` in kernels/ptx/launch.cuh).
 pub struct Overlap {
-    is_possible: bool,
+    is_wanted: bool,
     has_begun: Cell<bool>,
 }
 
 impl Overlap {
-    /// Begins an empty sequence. Without `is_possible`, or [`Kernel::can_begin_early`], the kernels run one after
-    /// another.
-    pub fn new(is_possible: bool) -> Self {
-        Overlap { is_possible, has_begun: Cell::new(false) }
+    /// Begins an empty sequence. If it is not wanted that kernels overlap, they run one after another; so does each
+    /// kernel that cannot begin early ([`launch_overlapping`] tests that).
+    pub fn new(is_wanted: bool) -> Self {
+        Overlap { is_wanted, has_begun: Cell::new(false) }
     }
 
-    /// Counts the next kernel, of so many blocks, and returns whether it may begin before the preceding one
+    /// Counts the next kernel, of so many blocks, and returns whether it should begin before the preceding one
     /// ends.
     pub fn next(&self, blocks: u32) -> bool {
-        blocks > 0 && self.has_begun.replace(true) && self.is_possible
+        blocks > 0 && self.has_begun.replace(true) && self.is_wanted
     }
 }
 
-/// Launches the next kernel of a [`Overlap`] like [`launch`]; the grid is a number of blocks, or a pair of
+/// Launches the next kernel of an [`Overlap`] like [`launch`]; the grid is a number of blocks, or a pair of
 /// that and the blocks per cluster.
 macro_rules! launch_overlapping {
     ($overlap:expr, $kernel:expr, ($grid:expr, $cluster:expr), $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{

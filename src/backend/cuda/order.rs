@@ -28,7 +28,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// The identity: rows in their own order.
+    /// Makes the order in which rows keep their places.
     pub(super) fn none() -> Self {
         Order { policy: Reorder::None, rows: None }
     }
@@ -47,7 +47,7 @@ impl Order {
         let rows = operand.rows();
         let order = match kept {
             Some(kept) => DeviceBuffer::from_slice(cx, kept.for_rows(rows.rows as usize)?)?,
-            None => DeviceBuffer::from_slice(cx, &on_host(cx, &rows, Ordered(policy))?)?,
+            None => DeviceBuffer::from_slice(cx, &on_host(cx, &rows, OrderByPolicy(policy))?)?,
         };
         let copy = match &operand {
             Operand::InPlace(_) => permute_rows(cx, &rows, value_type, &order)?,
@@ -102,22 +102,22 @@ macro_rules! methods_of_ordered_rows {
 pub(super) use methods_of_ordered_rows;
 
 /// Computation on the host that reads a copy of the pattern of some rows.
-trait OnHost {
+trait HostComputation {
     type Output;
-    /// Returns whether the column indices are copied, too; otherwise the pattern has row offsets only.
+    /// Returns whether the column indices are copied, too; otherwise the copy has row offsets only.
     fn reads_columns(&self) -> bool;
-    fn make<I: Index, J: Index>(self, pattern: &Pattern<'_, I, J>) -> Result<Self::Output>;
+    fn run<I: Index, J: Index>(self, pattern: &Pattern<'_, I, J>) -> Result<Self::Output>;
 }
 
 /// Computation of the order that a policy makes.
-struct Ordered(Reorder);
+struct OrderByPolicy(Reorder);
 
-impl OnHost for Ordered {
+impl HostComputation for OrderByPolicy {
     type Output = Permutation;
     fn reads_columns(&self) -> bool {
         policy::reads_columns(self.0)
     }
-    fn make<I: Index, J: Index>(self, pattern: &Pattern<'_, I, J>) -> Result<Permutation> {
+    fn run<I: Index, J: Index>(self, pattern: &Pattern<'_, I, J>) -> Result<Permutation> {
         check_rows(pattern.major)?;
         let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
         policy::order(&allocator, pattern, self.0)
@@ -125,14 +125,14 @@ impl OnHost for Ordered {
 }
 
 /// Computation of the features by which orders are chosen.
-struct Features;
+struct OrderFeatures;
 
-impl OnHost for Features {
+impl HostComputation for OrderFeatures {
     type Output = FeatureSet;
     fn reads_columns(&self) -> bool {
         true
     }
-    fn make<I: Index, J: Index>(self, pattern: &Pattern<'_, I, J>) -> Result<FeatureSet> {
+    fn run<I: Index, J: Index>(self, pattern: &Pattern<'_, I, J>) -> Result<FeatureSet> {
         Ok(pool::run(|| FeatureSet::of(pattern)))
     }
 }
@@ -143,21 +143,26 @@ pub(super) fn features(cx: &DeviceCall<'_>, a: &SparseMatrix, op: Operation) -> 
     let is_ready = select::in_place(a, op) && report.structure.sorted;
     let source = if is_ready { Source::InPlace } else { Source::Canonical };
     let (operand, _) = Operand::inspected(cx, a, op, source, false, &report)?;
-    on_host(cx, &operand.rows(), Features)
+    on_host(cx, &operand.rows(), OrderFeatures)
 }
 
-fn on_host<T: OnHost>(cx: &Context, rows: &Rows, what: T) -> Result<T::Output> {
+/// Runs a computation on a copy of the pattern of these rows. Blocks.
+fn on_host<T: HostComputation>(cx: &Context, rows: &Rows, computation: T) -> Result<T::Output> {
     match (rows.offset_type, rows.index_type) {
-        (IndexType::I32, _) => on_host_in::<i32, i32, T>(cx, rows, what),
-        (_, IndexType::I64) => on_host_in::<i64, i64, T>(cx, rows, what),
-        _ => on_host_in::<i64, i32, T>(cx, rows, what),
+        (IndexType::I32, _) => on_host_in::<i32, i32, T>(cx, rows, computation),
+        (_, IndexType::I64) => on_host_in::<i64, i64, T>(cx, rows, computation),
+        _ => on_host_in::<i64, i32, T>(cx, rows, computation),
     }
 }
 
-fn on_host_in<I: Index, J: Index, T: OnHost>(cx: &Context, rows: &Rows, what: T) -> Result<T::Output> {
+fn on_host_in<I: Index, J: Index, T: HostComputation>(
+    cx: &Context,
+    rows: &Rows,
+    computation: T,
+) -> Result<T::Output> {
     let count = if rows.rows == 0 { 0 } else { rows.rows as usize + 1 };
     let offsets = memory::download::<I>(rows.offsets, count, cx.stream)?;
-    let columns = if what.reads_columns() { rows.nnz as usize } else { 0 };
+    let columns = if computation.reads_columns() { rows.nnz as usize } else { 0 };
     let indices = memory::download::<J>(rows.indices, columns, cx.stream)?;
     let pattern = Pattern {
         major: rows.rows as usize,
@@ -167,5 +172,5 @@ fn on_host_in<I: Index, J: Index, T: OnHost>(cx: &Context, rows: &Rows, what: T)
         indices: &indices[..],
         by_columns: false,
     };
-    what.make(&pattern)
+    computation.run(&pattern)
 }

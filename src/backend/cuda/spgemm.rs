@@ -64,6 +64,7 @@ use self::kernels::Name;
 use self::map::Map;
 use self::rows::{Factor, Kernels, Listed, Output};
 use self::wide::{Tasks, Wide};
+use super::convert::device_wide::scan_in_place;
 use super::device::{Device, DeviceCall};
 use super::launch::{launch, launch_overlapping, Overlap};
 use super::memory::{self, filled, filled_members, optional, DeviceBuffer, Fill};
@@ -298,11 +299,6 @@ impl CudaSpgemm {
         wide::Product { cx, kernels: &self.kernels, left, right, statistics }
     }
 
-    /// Begins a sequence of kernels that run side by side.
-    fn overlap(&self) -> Result<Overlap> {
-        Ok(Overlap::new(self.kernels.can_begin_early()?))
-    }
-
     /// Counts the entries of C, sorts the rows into bins by them, and prepares the numeric phase. Blocks.
     fn count_entries(&self, cx: &DeviceCall<'_>, binned: &Binned) -> Result<Counted> {
         let (left, right) = self.factors();
@@ -324,7 +320,7 @@ impl CudaSpgemm {
             }
         }
         // All kernels from here on to the end of the wide rows' count run side by side.
-        let overlap = &self.overlap()?;
+        let overlap = &Overlap::new(true);
         let wide_product = self.wide_product(cx, &left, &right, statistics);
         let mut wide = Wide::count(
             &wide_product,
@@ -380,7 +376,7 @@ impl CudaSpgemm {
             }
         }
         // SAFETY: both are the rows + 1 numbers of `offsets`.
-        unsafe { rows::scan(cx, &self.kernels, offsets.address(), rows + 1)? };
+        unsafe { scan_in_place(cx, offsets.address(), rows + 1)? };
         let partial_sums = wide.as_ref().map_or(Address::NULL, Wide::number_of_partial_sums);
         let (binned, [nnz, partial_sums]) =
             Binned::by_entries(cx, &self.kernels, &self.statistics, &offsets, partial_sums)?;

@@ -241,11 +241,12 @@ struct RowSpmm {
     order: RowOrder,
     schedule: Schedule,
     kernels: Arc<Kernels>,
+    /// Mean number of entries of a row.
     mean: i64,
     reach: Reach,
-    /// Most bytes for copies of B and for sums of C together; where they need more, fewer columns are
-    /// multiplied at a time.
-    copied: usize,
+    /// Maximum number of bytes for copies of B and for sums of C together; where they need more, fewer columns
+    /// are multiplied at a time.
+    max_copied_bytes: usize,
     /// Conditions under which columns of B and C are not copied; `None` if they always are.
     column_limits: Option<ColumnLimits>,
 }
@@ -282,13 +283,13 @@ struct RowWorkspaceOffsets {
     columns: usize,
 }
 
-/// Product that saturates, so that a size beyond the address space asks for all memory.
-fn product(factors: &[usize]) -> usize {
+/// Multiplies numbers, and saturates, so that a size beyond the address space asks for all memory.
+fn saturating_product(factors: &[usize]) -> usize {
     factors.iter().fold(1, |product: usize, &factor| product.saturating_mul(factor))
 }
 
-/// Rounds a number of bytes up to whole cache lines, to which pieces of the workspace are aligned; saturates.
-fn lines(bytes: usize) -> usize {
+/// Rounds a number of bytes up to whole cache lines, to which arrays in the workspace are aligned; saturates.
+fn whole_lines(bytes: usize) -> usize {
     bytes.saturating_add(LINE - 1) & !(LINE - 1)
 }
 
@@ -346,7 +347,7 @@ impl RowSpmm {
             kernels.groups(cx.device, problem.types)?;
         }
         let (device, problem) = (Arc::clone(cx.device), *problem);
-        let copied = usize::MAX;
+        let max_copied_bytes = usize::MAX;
         let column_limits = None;
         let made = RowSpmm {
             device,
@@ -357,7 +358,7 @@ impl RowSpmm {
             kernels,
             mean,
             reach,
-            copied,
+            max_copied_bytes,
             column_limits,
         };
         filled_from(cx, made, counts)
@@ -404,18 +405,19 @@ impl RowSpmm {
         // Rows consist of whole packs of 16 bytes, or of whole cache lines.
         let unit = if self.aligns_b(n) { LINE } else { 16 };
         let per_unit = (unit / size).max(1);
-        let lists = lines(self.schedule.list_bytes());
-        let partial = lines(product(&[self.schedule.slots as usize, n, acc]));
+        let lists = whole_lines(self.schedule.list_bytes());
+        let partial = whole_lines(saturating_product(&[self.schedule.slots as usize, n, acc]));
         let copied = |columns: usize| {
             let ld = columns.div_ceil(per_unit).saturating_mul(per_unit);
             let packs = self.packs_b(n) || self.aligns_b(n);
-            let packed = if packs { product(&[rows.cols as usize, ld, size]) } else { 0 };
-            let sums = if self.finishes_c(n) { product(&[rows.rows as usize, columns, acc]) } else { 0 };
-            (ld, lines(packed), lines(sums))
+            let packed = if packs { saturating_product(&[rows.cols as usize, ld, size]) } else { 0 };
+            let sums =
+                if self.finishes_c(n) { saturating_product(&[rows.rows as usize, columns, acc]) } else { 0 };
+            (ld, whole_lines(packed), whole_lines(sums))
         };
         let fits = |&columns: &usize| {
             let (_, packed, sums) = copied(columns);
-            columns <= row::LEAST_COPIED || packed.saturating_add(sums) <= self.copied
+            columns <= row::LEAST_COPIED || packed.saturating_add(sums) <= self.max_copied_bytes
         };
         let columns = std::iter::successors(Some(n), |&columns| Some(row::fewer_copied(columns)))
             .find(fits)
@@ -434,7 +436,7 @@ impl RowSpmm {
         }
     }
 
-    /// Number of blocks for runs, rows of whole warps, and parts of split rows.
+    /// Number of blocks for runs, shared rows, and parts of split rows.
     fn blocks(&self, step: &Step) -> Result<u32> {
         blocks_of_grid(
             self.schedule.blocks(step.runs_a_warp) << step.together,
@@ -453,10 +455,10 @@ impl Kernels {
     fn load(device: &Arc<Device>, types: Types, width: IndexType) -> Result<Arc<Self>> {
         let key = (Arc::as_ptr(device).addr(), types, width);
         let cell = Arc::clone(LOADED.lock().entry(key).or_default());
-        cell.get_or_try_init(|| Self::loaded_anew(device, types, width).map(Arc::new)).cloned()
+        cell.get_or_try_init(|| Self::load_uncached(device, types, width).map(Arc::new)).cloned()
     }
 
-    fn loaded_anew(device: &Device, types: Types, width: IndexType) -> Result<Self> {
+    fn load_uncached(device: &Device, types: Types, width: IndexType) -> Result<Self> {
         // The call may come during a capture.
         let _relaxed = Relaxed::enter();
         let narrow = |columns, lanes| NARROW_B.load(device, (types_name(types), width, columns, lanes));
@@ -519,7 +521,7 @@ impl RowKernels {
         RowKernels::load(device, types, width, PACK_LISTS, [SINGLE_LISTS, TWIN_LISTS], narrow)
     }
 
-    /// Returns the kernel for rows in no groups of aligned rows.
+    /// Returns the loaded kernel that a step has chosen, unless it is one for groups.
     fn of(&self, kernel: row::Kernel) -> Kernel {
         match kernel {
             row::Kernel::Groups { .. } => unreachable!("the lists are not for groups"),
@@ -654,14 +656,14 @@ impl RowSpmm {
                 continue;
             }
             // First the rows in lists that were made without analysis, then the runs, which need no lists.
-            let mut kernels = vec![(kernel, grid.0, flags, kernel.can_begin_early())];
+            let mut kernels = vec![(kernel, grid.0, flags, true)];
             if let (Some(lists), blocks @ 1..) = (self.kernels.lists.get(), self.schedule.list_blocks()) {
                 let of_lists = lists.of(step.kernel);
-                let (blocks, are_early) = ((blocks << step.together) as u32, of_lists.can_begin_early());
+                let blocks = (blocks << step.together) as u32;
                 // The kernel that makes the lists immediately precedes the first step only. Later steps wait
                 // as usual for the preceding kernel, which may not support early launches.
-                let early = are_early && begin + first == 0;
-                kernels = vec![(of_lists, blocks, flags, early), (kernel, grid.0, flags | 16, are_early)];
+                let early = begin + first == 0;
+                kernels = vec![(of_lists, blocks, flags, early), (kernel, grid.0, flags | 16, true)];
             }
             for (kernel, blocks, flags, early) in kernels {
                 // SAFETY: the operands are as their descriptors say; the pattern was checked by analysis, or

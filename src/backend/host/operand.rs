@@ -156,7 +156,7 @@ pub(crate) trait EntriesVisitor {
 /// Opens the pattern of any format, validates it, and runs `visitor` on it.
 pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visitor: T) -> Result<T::Output> {
     use crate::types::IndexType::{I32, I64};
-    /// Does this for CSR, CSC and BSR, with the index arrays of `m`.
+    /// Opens the pattern of a CSR, CSC or BSR matrix, with the index arrays of `m`.
     fn compressed<I: Index, J: Index, T: EntriesVisitor>(
         a: &SparseMatrix,
         m: &Compressed,
@@ -383,7 +383,7 @@ pub struct Shared<T> {
 }
 
 impl<T: Pod> Shared<T> {
-    /// Creates it from a slice, which the caller must keep borrowed while it is used.
+    /// Creates the shared array from a slice, which the caller must keep borrowed while it is used.
     pub fn new(slice: &mut [T]) -> Self {
         Shared {
             address: Address::new(slice.as_mut_ptr()),

@@ -119,13 +119,13 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
 
 /// A layout with its SpMM product.
 trait SpmmProduct<C: Combo>: Layout {
-    /// Returns how many sums the workspace must hold for `n` columns of C. It saturates to a number that no
+    /// Returns the number of sums that the workspace must hold for `n` columns of C. It saturates to a number that no
     /// workspace holds, so that execute refuses it.
     fn sums(&self, _n: usize) -> usize {
         0
     }
 
-    /// Returns how many numbers it must hold behind these.
+    /// Returns the number of elements that the workspace must hold behind the sums, for a panel of B.
     fn panel(&self, _by_rows: bool, _n: usize) -> usize {
         0
     }

@@ -39,7 +39,7 @@ impl TestMatrix {
                 parts += heads.len();
                 assert!(shares.iter().all(|&head| head == BlockHead { flags: CUT, ..BlockHead::default() }));
             }
-            // Shares and pieces have equal numbers of blocks, but for the last ones.
+            // Shares and parts have equal numbers of blocks, but for the last ones.
             let own = &layout.heads[heads];
             let size = own[0].count;
             assert!(size as usize <= 1 << rules.limit_log2, "{own:?}");
@@ -158,7 +158,7 @@ fn long_slabs_are_cut_evenly() {
     let layout = matrix.check(SMALL_FOURS);
     assert_eq!(counts_of(&layout), [8, 8, 0, 0, 16, 1, 0, 0, 0, 0, 0, 0, 16, 16, 16, 1]);
     assert!(layout.parts.iter().all(|part| (part.slab, part.count) == (4, 4)));
-    // A slab of many blocks, whose pieces are far from each other.
+    // A slab of many blocks, whose parts are far from each other.
     let layout = TestMatrix::new(0, 1 << 20, &[1, 100_000], |_, entry| 8 * entry).check(ALL[4]);
     assert_eq!((layout.heads[0].flags, layout.parts.len()), (CUT, 4));
 }
@@ -197,7 +197,7 @@ fn the_smaller_of_both_sizes_is_taken() {
 fn parts_have_all_blocks() {
     for blocks in 65..1000 {
         let rules = Rules { block_rows: 8, shares_log2: 0, limit_log2: 6 };
-        let Deal { parts, size } = rules.deal(blocks);
+        let Division { parts, size } = rules.division(blocks);
         assert!(size <= 64 && (parts - 1) * size < blocks && parts * size >= blocks);
     }
 }

@@ -10,9 +10,9 @@ const SET: usize = 1 << 18;
 pub struct SetShape {
     /// Number of tile columns of the set.
     pub bits: i32,
-    /// Bytes of shared memory of a kernel that counts them.
+    /// Bytes of shared memory of a kernel that counts tile columns.
     pub count: u32,
-    /// Bytes of shared memory of a kernel that numbers them.
+    /// Bytes of shared memory of a kernel that numbers tile columns.
     pub fill: u32,
 }
 

@@ -12,24 +12,28 @@ use crate::select::Multiplier;
 use crate::support::Types;
 use crate::types::{ComputeType, DataType};
 
-/// Sizes for which the library's own kernels are fast.
-struct Limits {
-    /// Maximum number of multiplications for which these kernels take as long as cublasLt. Products with
-    /// fewer than 32 columns count as if they had 32.
-    most: usize,
-    /// Limits for products with few columns: maximum number of columns, and of multiplications.
-    few: (usize, usize),
-    /// Ratio of these kernels' time to cublasLt's at [`LARGEST`] multiplications.
-    slower: f64,
+/// Sizes for which the library's own kernels take as long as cublasLt.
+struct OwnKernelLimits {
+    /// Maximum number of multiplications. Products with fewer than 32 columns count as if they had 32.
+    multiplications: usize,
+    /// Maximum number of columns, and of multiplications, of products with few columns, which may have more
+    /// multiplications than others.
+    few_columns: (usize, usize),
+    /// Ratio of the own kernels' time to cublasLt's at [`LARGEST`] multiplications.
+    time_ratio: f64,
 }
 
 /// Number of multiplications of the largest products that were timed: 4096 × 4096 × 512.
 const LARGEST: f64 = (1_u64 << 33) as f64;
 
-const HALVES: Limits = Limits { most: 1 << 25, few: (0, 0), slower: 2.27 };
-const TF32: Limits = Limits { most: 1 << 27, few: (64, 1 << 30), slower: 2.56 };
-const F32: Limits = Limits { most: 1 << 27, few: (128, 1 << 29), slower: 1.33 };
-const F64: Limits = Limits { most: 1 << 25, few: (0, 0), slower: 1.3 };
+const HALVES: OwnKernelLimits =
+    OwnKernelLimits { multiplications: 1 << 25, few_columns: (0, 0), time_ratio: 2.27 };
+const TF32: OwnKernelLimits =
+    OwnKernelLimits { multiplications: 1 << 27, few_columns: (64, 1 << 30), time_ratio: 2.56 };
+const F32: OwnKernelLimits =
+    OwnKernelLimits { multiplications: 1 << 27, few_columns: (128, 1 << 29), time_ratio: 1.33 };
+const F64: OwnKernelLimits =
+    OwnKernelLimits { multiplications: 1 << 25, few_columns: (0, 0), time_ratio: 1.3 };
 
 /// Arithmetic of a dense product, which determines its kernels and limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +60,7 @@ impl Arithmetic {
     }
 }
 
-impl Limits {
+impl OwnKernelLimits {
     fn of(types: Types) -> &'static Self {
         match Arithmetic::of(types) {
             Arithmetic::Halves => &HALVES,
@@ -68,11 +72,11 @@ impl Limits {
 
     /// Maximum number of multiplications for `n` columns; `n` is 0 for a plan that was not told how many
     /// there will be.
-    fn most(&self, n: usize) -> usize {
-        if n.max(1) <= self.few.0 {
-            self.few.1
+    fn most_multiplications(&self, n: usize) -> usize {
+        if n.max(1) <= self.few_columns.0 {
+            self.few_columns.1
         } else {
-            self.most
+            self.multiplications
         }
     }
 }
@@ -85,7 +89,7 @@ fn work((m, k, n): (usize, usize, usize)) -> usize {
 /// Returns whether the library's own kernels multiply m × k and k × n matrices as fast as cublasLt, which
 /// takes at least 130 ms to be opened and called for the first time.
 pub fn own_kernels_suffice(types: Types, sizes: (usize, usize, usize)) -> bool {
-    work(sizes) <= Limits::of(types).most(sizes.2)
+    work(sizes) <= OwnKernelLimits::of(types).most_multiplications(sizes.2)
 }
 
 /// Maximum number of multiplications for which cublasLt gets an fp32 A by columns. With A by rows it takes
@@ -158,10 +162,10 @@ pub fn in_parts_slower(sizes: (usize, usize, usize)) -> f64 {
 /// cublasLt: 1 up to the limit, and from there geometrically interpolated to the ratio measured for the
 /// largest products.
 pub fn own_kernels_slower(types: Types, sizes: (usize, usize, usize)) -> f64 {
-    let limits = Limits::of(types);
-    let most = limits.most(sizes.2) as f64;
+    let limits = OwnKernelLimits::of(types);
+    let most = limits.most_multiplications(sizes.2) as f64;
     let beyond = (work(sizes) as f64 / most).log2() / (LARGEST / most).log2();
-    limits.slower.powf(beyond.clamp(0.0, 1.0))
+    limits.time_ratio.powf(beyond.clamp(0.0, 1.0))
 }
 
 /// Multiplications beyond which B and C are copied for cublasLt if n is no multiple of a pack: it takes 234

@@ -11,115 +11,130 @@ use crate::types::{IndexType, Order};
 /// Mean length below which rows count as short: lanes have one pack, and runs several rows.
 pub const SHORT: i64 = 20;
 
-/// Maximum number of entries of a run: 16 to 48 were within 3 % of each other on rmat16 and dc2, but fp64
+/// Maximum length of a run, in entries: 16 to 48 were within 3 % of each other on rmat16 and dc2, but fp64
 /// mac_econ, N = 32, takes 66 µs with at most 32 entries and 75 with 64. A run has fewer where the device
 /// processes the whole matrix at a time: with 32, fp32 bayer10 took 14.1 µs for N = 32, and 9.7 with a row
 /// per run.
-const QUOTA: i64 = 32;
-/// Maximum number of entries of a row in a run with others; longer rows get a warp each.
-const ALONE: i64 = 24;
-/// Maximum number of entries of a row that gets a warp; longer rows get blocks, each with [`PART`] entries.
-const WARP: i64 = 128;
-const PART: i64 = 512;
+const RUN_LENGTH: i64 = 32;
+/// Length of the longest row in a run with others; all groups of a warp share a longer row.
+const LONGEST_ROW_IN_RUN: i64 = 24;
+/// Length of the longest row that is not split, and of the longest part of a longer row, which a block takes.
+const LONGEST_UNSPLIT_ROW: i64 = 128;
+const LONGEST_PART: i64 = 512;
 /// Least and largest number of entries that a group of lanes is given, where rows allow it.
-const GROUP: RangeInclusive<i64> = 16..=128;
+const GROUP_ENTRIES: RangeInclusive<i64> = 16..=128;
 /// Length of most rows over the mean length where rows have about the same length.
-const EVEN: f64 = 1.2;
+const EVEN_RATIO: f64 = 1.2;
 /// Largest limit where rows are long in the mean: the keys of the window sort hold no more.
-const LONG: i64 = 4096;
+const LONGEST_SORTED_ROW: i64 = 4096;
 
-/// Approximate number of pieces of split rows at most: the handle has a limited number of counters for them.
-const PARTS: i64 = 1 << 16;
+/// Approximate number of parts of split rows at most: the handle has a limited number of counters for them.
+const MAX_PARTS: i64 = 1 << 16;
 /// Warps of a block.
 pub const WARPS: i64 = 4;
 
-/// Limits on the length of rows in each list; kernels/spmm/tasks.cu has the same structure.
+/// Lengths, in entries, that decide which list a row goes to; kernels/spmm/tasks.cu has the same structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Limits {
-    /// Maximum number of entries of a row in a run where rows are long, and of a row that gets a warp; longer
-    /// rows are split.
-    pub most: i64,
-    /// Entries of a piece of a split row.
-    pub part: i64,
-    /// Entries of the longest row that is in runs with others.
-    pub alone: i64,
-    /// Entries of a run of several rows; 0 if runs have one row.
-    pub quota: i64,
-    /// In the list of rows that get a warp, those of at most this many entries come last.
-    pub pairs: i64,
+pub struct RowLimits {
+    /// Length above which rows are split into parts.
+    pub longest_unsplit_row: i64,
+    /// Maximum length of a part of a split row.
+    pub longest_part: i64,
+    /// Length above which several groups of lanes share a row; the others are in runs, each for a group.
+    pub longest_row_in_run: i64,
+    /// Approximate length of a run of several rows; 0 if runs have one row.
+    pub run_length: i64,
+    /// Length up to which only two groups share a row; such rows come last in the list of shared rows.
+    pub longest_row_of_pair: i64,
 }
 
-impl Limits {
+impl RowLimits {
     /// Limits for rows of these lengths; `None` if they need no lists. `warps` is the number that the device
     /// runs at a time.
     pub fn new(rows: i64, nnz: i64, longest: i64, warps: i64) -> Option<Self> {
         let mean = nnz / rows.max(1);
-        let least = nnz / PARTS;
+        let least = nnz / MAX_PARTS;
         if mean < SHORT {
-            let quota = (nnz / warps.max(1)).clamp(1, QUOTA);
-            return Some(Limits { most: WARP, part: PART.max(least), alone: ALONE, quota, pairs: 0 });
+            let run_length = (nnz / warps.max(1)).clamp(1, RUN_LENGTH);
+            return Some(RowLimits {
+                longest_unsplit_row: LONGEST_UNSPLIT_ROW,
+                longest_part: LONGEST_PART.max(least),
+                longest_row_in_run: LONGEST_ROW_IN_RUN,
+                run_length,
+                longest_row_of_pair: 0,
+            });
         }
         // Rows that are all long need not be split, since groups share them. But few rows would leave most of
         // the device idle.
         let fair = (nnz / warps.max(1)).max(if rows < warps / 8 { 0 } else { 2 * mean });
-        let most = fair.clamp(WARP, LONG);
+        let longest_unsplit_row = fair.clamp(LONGEST_UNSPLIT_ROW, LONGEST_SORTED_ROW);
         // Lists of rows of about one length gain nothing, and would change the rows' order.
         let is_even = longest <= mean + mean / 2 + 4;
-        (!is_even || longest > most).then_some(Limits {
-            most,
-            part: (WARPS * most).max(least),
-            alone: most,
-            quota: 0,
-            pairs: 0,
+        (!is_even || longest > longest_unsplit_row).then_some(RowLimits {
+            longest_unsplit_row,
+            longest_part: (WARPS * longest_unsplit_row).max(least),
+            longest_row_in_run: longest_unsplit_row,
+            run_length: 0,
+            longest_row_of_pair: 0,
         })
     }
 
     /// Limits for kernels on aligned rows ([`Kernel::Groups`]). A group takes a row, two or four groups of a
-    /// block share one, or all of a block share a piece. Limits are low for a small matrix, so that it does
+    /// block share one, or all of a block share a part. Limits are low for a small matrix, so that it does
     /// not wait for its longest rows, and higher if the device takes a matrix in many turns.
     pub fn of_groups((rows, nnz): (i64, i64), groups: Groups, multiprocessors: i64) -> Self {
         let mean = nnz as f64 / rows.max(1) as f64;
         let (lanes, is_narrow) = (groups.lanes as i64, groups.lanes <= 4);
         let of_block = THREADS_OF_BLOCK / lanes;
-        let clamped = |entries: f64| (entries as i64).clamp(*GROUP.start(), *GROUP.end());
+        let clamped = |entries: f64| (entries as i64).clamp(*GROUP_ENTRIES.start(), *GROUP_ENTRIES.end());
         // Uneven rows, some of which are long where the mean is short. Groups of less than a warp load few
         // rows of B at once, so that more of them are needed.
         let groups_at_once = multiprocessors * if lanes < 32 { 128 } else { 32 };
-        let least = if is_narrow || rows < groups_at_once / 4 { *GROUP.start() } else { 2 * GROUP.start() };
+        let least = if is_narrow || rows < groups_at_once / 4 {
+            *GROUP_ENTRIES.start()
+        } else {
+            2 * GROUP_ENTRIES.start()
+        };
         let uneven = clamped(nnz as f64 / groups_at_once.max(1) as f64).max(least);
         // Even rows: as many groups share most of them as leave each its fair part, which is twice of what
         // there is for each group, since rows do not divide evenly.
         let at_once = multiprocessors * THREADS_AT_ONCE / lanes;
         let fair = 2.0 * nnz as f64 * groups.tiles as f64 / at_once.max(1) as f64;
         let [two, four, block] = if is_narrow { [0.8, 4.0, 8.0] } else { [1.25, 2.5, 5.0] };
-        let alone = match mean / fair.max(1.0) {
+        let longest_row_in_run = match mean / fair.max(1.0) {
             ratio if ratio > block => uneven,
-            ratio if ratio > four => uneven.max(clamped(EVEN * mean / 4.0)),
-            ratio if ratio > two => uneven.max(clamped(EVEN * mean / 2.0)),
-            _ => uneven.max(clamped(EVEN * mean)),
+            ratio if ratio > four => uneven.max(clamped(EVEN_RATIO * mean / 4.0)),
+            ratio if ratio > two => uneven.max(clamped(EVEN_RATIO * mean / 2.0)),
+            _ => uneven.max(clamped(EVEN_RATIO * mean)),
         };
-        let most = 4 * alone;
-        // Small pieces for a small matrix, but none that cut rows of about the mean length in two.
+        let longest_unsplit_row = 4 * longest_row_in_run;
+        // Small parts for a small matrix, but none that cut rows of about the mean length in two.
         let whole = 1.25 * mean;
-        let part = ((clamped(fair) * of_block) as f64).max(whole).min(PART as f64) as i64;
-        let part = part.max(most).max(nnz / PARTS);
-        Limits { most, part, alone, quota: 0, pairs: 2 * alone }
+        let longest_part = ((clamped(fair) * of_block) as f64).max(whole).min(LONGEST_PART as f64) as i64;
+        let longest_part = longest_part.max(longest_unsplit_row).max(nnz / MAX_PARTS);
+        RowLimits {
+            longest_unsplit_row,
+            longest_part,
+            longest_row_in_run,
+            run_length: 0,
+            longest_row_of_pair: 2 * longest_row_in_run,
+        }
     }
 }
 
 /// Lists of rows made without analysis, when only their mean length is known: `rows_a_run` neighbours form a
-/// run, and the rows of runs with more than `limits.alone` entries are listed for warps and blocks
-/// (kernels/spmm/tasks.cu spmm_tasks_unanalyzed).
+/// run, and the rows of runs with more than `limits.longest_row_in_run` entries are listed as shared rows or in
+/// parts (kernels/spmm/tasks.cu spmm_tasks_unanalyzed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unanalyzed {
-    pub limits: Limits,
+    pub limits: RowLimits,
     pub rows_a_run: i64,
     /// Maximum number of blocks that both lists need.
     pub blocks: i64,
-    /// Maximum number of elements of the lists: rows that get a warp, pieces of split rows, partial sums, and
-    /// counters.
-    pub warps: i64,
+    /// Maximum number of elements of the lists: rows that the groups of a warp share, parts of split rows,
+    /// partial sums, and counters.
+    pub shared_rows: i64,
     pub parts: i64,
     pub slots: i64,
     pub counters: i64,
@@ -148,35 +163,43 @@ impl Unanalyzed {
         // 2 · nnz / part partial sums take at most UNANALYZED_SUMS bytes.
         let sums = (2.0 * nnz as f64 / UNANALYZED_SUMS as f64 * row_bytes as f64).ceil() as i64;
         let least = (nnz / UNANALYZED_CUT).max(sums);
-        let (most, alone, rows_a_run) = if mean < SHORT {
-            let quota = (nnz / warps.max(1)).clamp(1, QUOTA);
+        let (longest_unsplit_row, longest_row_in_run, rows_a_run) = if mean < SHORT {
+            let run_length = (nnz / warps.max(1)).clamp(1, RUN_LENGTH);
             // A power of two, so that no run is spread over two warps of the kernel.
-            let rows_a_run = 1 << (quota / mean.max(1)).clamp(1, ROWS_OF_A_RUN).ilog2();
-            let alone = if rows_a_run == 1 { ALONE } else { ALONE.max(3 * quota) };
-            (WARP, alone.max(nnz / UNANALYZED_RUNS), rows_a_run)
+            let rows_a_run = 1 << (run_length / mean.max(1)).clamp(1, ROWS_OF_A_RUN).ilog2();
+            let longest_row_in_run =
+                if rows_a_run == 1 { LONGEST_ROW_IN_RUN } else { LONGEST_ROW_IN_RUN.max(3 * run_length) };
+            (LONGEST_UNSPLIT_ROW, longest_row_in_run.max(nnz / UNANALYZED_RUNS), rows_a_run)
         } else {
             let fair = (nnz / warps.max(1)).max(if rows < warps / 8 { 0 } else { 2 * mean });
-            let most = fair.clamp(WARP, LONG);
-            (most, most, 1)
+            let longest_unsplit_row = fair.clamp(LONGEST_UNSPLIT_ROW, LONGEST_SORTED_ROW);
+            (longest_unsplit_row, longest_unsplit_row, 1)
         };
-        let part = (WARPS * most).max(least);
-        let limits = Limits { most, part, alone, quota: 0, pairs: 0 };
-        let slots = 2 * (nnz / part);
-        // A run with `alone + 1` entries lists at most `rows_a_run` rows for warps, a quarter of a block
-        // each. One with a row of `most + 1` entries lists a piece, which takes a block, and its other rows.
+        let longest_part = (WARPS * longest_unsplit_row).max(least);
+        let limits = RowLimits {
+            longest_unsplit_row,
+            longest_part,
+            longest_row_in_run,
+            run_length: 0,
+            longest_row_of_pair: 0,
+        };
+        let slots = 2 * (nnz / longest_part);
+        // A run with longest_row_in_run + 1 entries lists at most `rows_a_run` shared rows, each of which takes
+        // a warp, a quarter of a block. A run with a row of longest_unsplit_row + 1 entries lists a part, which
+        // takes a block, and its other rows.
         // Longer rows make fewer blocks per entry, so that these are the most blocks that `nnz` entries make.
-        let of_warps = (nnz / (alone + 1)).saturating_mul(rows_a_run) / WARPS;
-        let of_parts = (nnz / (most + 1)).saturating_mul(WARPS + rows_a_run - 1) / WARPS;
+        let shared_blocks = (nnz / (longest_row_in_run + 1)).saturating_mul(rows_a_run) / WARPS;
+        let part_blocks = (nnz / (longest_unsplit_row + 1)).saturating_mul(WARPS + rows_a_run - 1) / WARPS;
         Unanalyzed {
             limits,
             rows_a_run,
-            // The pieces and the rows with warps may each leave one block partly filled.
-            blocks: of_warps.max(of_parts) + 2,
-            warps: (nnz / (alone + 1)).saturating_mul(rows_a_run).min(rows),
-            parts: nnz / (most + 1) + nnz / part,
+            // The parts and the shared rows may each leave one block partly filled.
+            blocks: shared_blocks.max(part_blocks) + 2,
+            shared_rows: (nnz / (longest_row_in_run + 1)).saturating_mul(rows_a_run).min(rows),
+            parts: nnz / (longest_unsplit_row + 1) + nnz / longest_part,
             slots,
-            // One for each 16 pieces of a row, and two more for each split row.
-            counters: slots / 16 + 2 * (nnz / (part + 1)),
+            // One for each 16 parts of a row, and two more for each split row.
+            counters: slots / 16 + 2 * (nnz / (longest_part + 1)),
         }
     }
 
@@ -189,7 +212,7 @@ impl Unanalyzed {
 
     /// Returns whether no row can be long enough for the lists.
     pub fn has_no_lists(&self) -> bool {
-        self.warps == 0 && self.parts == 0
+        self.shared_rows == 0 && self.parts == 0
     }
 }
 
@@ -201,7 +224,8 @@ pub struct Groups {
     pub tiles: i64,
 }
 
-/// Threads of such groups that a multiprocessor runs at one time, approximately, and those of a block.
+/// Approximate number of threads of the kernels with groups that a multiprocessor runs at one time, and number of
+/// threads of a block.
 const THREADS_AT_ONCE: i64 = 1024;
 const THREADS_OF_BLOCK: i64 = 32 * WARPS;
 
@@ -217,7 +241,7 @@ pub const NARROW: usize = 8;
 /// Numbers of lanes of a group in the wide kernels.
 pub const GROUPS: [usize; 4] = [4, 8, 16, 32];
 
-/// Groups for elements of `size` bytes: those that take more columns than a narrow kernel of four.
+/// Numbers of lanes of the groups for elements of `size` bytes: those that take more columns than a narrow kernel of four.
 pub fn groups(size: usize) -> &'static [usize] {
     if GROUPS[0] * 16 > NARROW / 2 * size {
         &GROUPS
@@ -250,7 +274,7 @@ pub const COPIED_WITHOUT_PLAN: usize = 64 << 20;
 /// Minimum number of columns of copies of B and of sums for C at a time.
 pub const LEAST_COPIED: usize = 32;
 
-/// Next smaller number of columns of such copies: half, rounded up to a multiple of the least.
+/// Next smaller number of columns to copy at a time, if memory lacks for `columns`: half, rounded up to a multiple of the least.
 pub fn fewer_copied(columns: usize) -> usize {
     columns.div_ceil(2).next_multiple_of(LEAST_COPIED).min(columns - 1).max(1)
 }
@@ -280,9 +304,9 @@ pub struct Plan<'a> {
     /// Rows of op(A), and their mean length.
     pub rows: i64,
     pub mean: i64,
-    /// True if runs have several rows ([`Limits::quota`]).
+    /// True if runs have several rows ([`RowLimits::run_length`]).
     pub is_packed: bool,
-    /// True if lists are those of [`Limits::of_groups`], and rows of C are aligned to 16 bytes.
+    /// True if lists are those of [`RowLimits::of_groups`], and rows of C are aligned to 16 bytes.
     pub has_groups: bool,
     /// Columns of A.
     pub cols: i64,
@@ -315,7 +339,7 @@ impl RowsOfB {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
     /// Groups of lanes lie along the columns, with one or two packs of 16 bytes per lane, on rows of B and C
-    /// that are aligned to packs, with lists of [`Limits::of_groups`].
+    /// that are aligned to packs, with lists of [`RowLimits::of_groups`].
     Groups { lanes: usize, packs: usize },
     /// Lanes lie along the columns of C and read B in packs of 16 bytes; the number is an index in
     /// [`groups`].
@@ -362,9 +386,10 @@ pub fn group_kinds(size: usize) -> &'static [(usize, usize)] {
     }
 }
 
-/// What the choice of a group's size knows of the rows of A.
+/// Properties of the rows of A, and of the device, by which the size of a group is chosen.
 #[derive(Clone, Copy, Debug)]
 struct Rows {
+    /// Number of rows.
     count: i64,
     /// Mean number of entries.
     mean: i64,

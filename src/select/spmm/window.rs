@@ -93,7 +93,7 @@ const MOST_PARTS: usize = 8;
 /// window: 16 KB, and a quarter to a half as much for sums and masks, leave room for 8 such blocks.
 const MOST_KEYS: usize = 1 << 17;
 
-/// Number of columns, out of `cols`, that it marks at one time.
+/// Number of columns, out of `cols`, that a block of threads marks at one time when it numbers those of a window.
 pub fn keys_at_once(cols: i64) -> usize {
     (cols.max(1) as usize).min(MOST_KEYS).next_multiple_of(128)
 }

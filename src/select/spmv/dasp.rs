@@ -10,7 +10,7 @@ const MANY_TASKS: usize = 8;
 /// on a thread block takes a unit of medium rows instead of a warp.
 const RESIDENT_WARPS: usize = 32;
 const SHARES: usize = 4;
-/// Minimum number of blocks of such a unit: two for each warp.
+/// Minimum number of blocks of a unit of medium rows that a thread block takes: two for each warp.
 const LEAST_BLOCKS: usize = 8;
 
 /// Returns whether a warp takes each task of long rows, instead of a block of threads.

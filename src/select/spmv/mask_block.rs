@@ -41,7 +41,7 @@ pub fn rules(counts: &Counts, warps: usize, most_cut: usize) -> Rules {
             blocks <= (slabs << log2) * step || !(fits || warps_then <= 4 * warps && is_long)
         })
         .unwrap_or(MOST_SHARES_LOG2);
-    // A launch ends with its longest slab, which should be of the order of each warp's share; pieces of fewer
+    // A launch ends with its longest slab, which should be of the order of each warp's share; parts of fewer
     // than 64 blocks of 8 rows would cost more in hand-overs, those of 256 take some 20 µs.
     let share = blocks.div_ceil(warps.max(1)).next_power_of_two().ilog2();
     let least = blocks.div_ceil(most_cut.max(1)).next_power_of_two().ilog2();

@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(found, ["2.5× faster", "as fast", "2.0× slower", "1,200× faster", "none"]);
     }
 
-    /// What is faster than a copy is in a cache only if it fits.
+    /// A product that is faster than a copy counts as in a cache only if its data fit there.
     #[test]
     fn speeds_are_parts_of_a_copy_or_in_cache() {
         let outcome = |bytes| Outcome {

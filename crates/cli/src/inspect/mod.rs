@@ -9,7 +9,7 @@
 
 mod choices;
 mod explain;
-mod layouts;
+pub mod layouts;
 pub mod pattern;
 mod report;
 mod spy;

@@ -147,9 +147,9 @@ pub unsafe fn exclusive_scan(cx: &Context, from: Address, to: Address, n: usize)
     Ok(())
 }
 
-/// Count of numbers up to which one block scans them: CUB takes two launches, and an allocation before them, which
-/// together are 15 µs of the host's (H100).
-const SCANNED_BY_A_BLOCK: usize = 1 << 14;
+/// Maximum count of numbers that one block scans (`scan_in_block` in kernels/common/block.cuh), in one launch: CUB
+/// takes two launches, and an allocation before them, which together are 15 µs of the host's (H100).
+pub const SCANNED_BY_A_BLOCK: usize = 1 << 15;
 
 /// Replaces numbers by their exclusive prefix sums; the last one may be any number. Only launches where they are
 /// few ([`SCANNED_BY_A_BLOCK`]).

@@ -68,7 +68,7 @@ enum DeviceSlotPositions {
     Identity,
     /// Position for each slot, all ones for a slot without an entry; 64 bits wide from 2^32 − 1 values on.
     Kept(Numbers),
-    /// The caller did not ask to keep them.
+    /// No positions, since the caller did not ask to keep them.
     Dropped,
 }
 

@@ -115,6 +115,7 @@ pub struct ProductRowStats {
     repeats: Option<DeviceBuffer<u8>>,
     /// Number of rows of the shifted run that begins with each row.
     shifted_runs: Option<DeviceBuffer<u8>>,
+    /// True if wide rows may be computed in windows of columns ([`RowBin::DenseWindows`]).
     wide: bool,
     /// Maximum number of products of a row that a single warp takes.
     alone_work: i64,
@@ -133,8 +134,11 @@ mod word {
     use super::RowBin;
     /// Low and high halves of the multiplications.
     pub const PRODUCTS: usize = 0;
+    /// Number of rows of each bin, and behind them the number of windows of wide rows.
     pub const COUNTS: usize = 2;
+    /// Number of rows that have been written to each bin so far.
     pub const CURSORS: usize = COUNTS + RowBin::COUNT + 1;
+    /// Number of words.
     pub const END: usize = CURSORS + RowBin::COUNT;
 }
 
@@ -191,7 +195,7 @@ impl ProductRowStats {
         let (groups, repeats) = marks(grouped && extents.is_some())?.unzip();
         let (repeats, own) = repeats.unzip();
         let mut own = own.flatten();
-        let (shifted_runs, mut moves) = marks(shifted_runs)?.unzip();
+        let (shifted_runs, mut shift_marks) = marks(shifted_runs)?.unzip();
         let [.., long, longer] = left_stats.longer;
         let mut statistics = ProductRowStats {
             products,
@@ -223,8 +227,8 @@ impl ProductRowStats {
             None => 1,
         };
         // SAFETY: the patterns have been validated; `products`, `lows`, `spans`, `groups` and `shifted_runs`
-        // have an element for each row of C, and there are two words for the sum; `repeats` and `moved` have
-        // one for each row of the factor that they are filled for or read with.
+        // have an element for each row of C, and there are two words for the sum; `repeats` and `shifts`
+        // have one for each row of the factor that they are filled for or read with.
         unsafe {
             if slices > 1 {
                 memory::zero(statistics.products.address(), statistics.products.bytes(), cx.stream)?;
@@ -232,30 +236,35 @@ impl ProductRowStats {
             launch!(kernels.get(Name::Products)?, (left_blocks, slices), 256, 0, cx.stream;
                 left_factor, right_factor, left.rows, left_lanes, statistics.products.address(),
                 words.at(word::PRODUCTS), SmallBins::NONE, Address::NULL)?;
-            // Marks the rows of a factor that have the columns of the row before, or these shifted by one.
+            // Marks the rows of a factor that have the columns of the row before (`repeats`), or these shifted by one
+            // (`shifts`).
             type Side = (Factor, i64, i32, u32);
-            let repeats_of = |(factor, count, lanes, blocks): Side, repeats: Address, moved: Address| launch!(kernels.get(Name::Repeats)?, blocks, 256, 0, cx.stream; factor, count, lanes, repeats, moved);
+            let mark_rows = |(factor, count, lanes, blocks): Side, repeats: Address, shifts: Address| launch!(kernels.get(Name::Repeats)?, blocks, 256, 0, cx.stream; factor, count, lanes, repeats, shifts);
             let address =
                 |marks: Option<&DeviceBuffer<u8>>| marks.map_or(Address::NULL, DeviceBuffer::address);
             let repeats = address(statistics.repeats.as_ref());
-            let moved = address(moves.as_ref().map(|(moved, _)| moved));
-            let (mut of_left, mut moved_left) = (repeats, moved);
-            if !repeats.is_null() || !moved.is_null() {
-                repeats_of((right_factor, right.rows, right_lanes, right_blocks), repeats, moved)?;
+            let shifts = address(shift_marks.as_ref().map(|(shifts, _)| shifts));
+            let (mut repeats_of_left, mut shifts_of_left) = (repeats, shifts);
+            if !repeats.is_null() || !shifts.is_null() {
+                mark_rows((right_factor, right.rows, right_lanes, right_blocks), repeats, shifts)?;
                 if !same {
-                    of_left = address(own.as_ref());
-                    moved_left = address(moves.as_ref().and_then(|(_, own)| own.as_ref()));
-                    repeats_of((left_factor, left.rows, left_lanes, left_blocks), of_left, moved_left)?;
+                    repeats_of_left = address(own.as_ref());
+                    shifts_of_left = address(shift_marks.as_ref().and_then(|(_, own)| own.as_ref()));
+                    mark_rows(
+                        (left_factor, left.rows, left_lanes, left_blocks),
+                        repeats_of_left,
+                        shifts_of_left,
+                    )?;
                 }
             }
             if let Some(groups) = &statistics.groups {
                 launch!(kernels.get(Name::FindSamePatterns)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
-                    of_left, left.rows, groups.address())?;
+                    repeats_of_left, left.rows, groups.address())?;
             }
             if let Some(shifted_runs) = &statistics.shifted_runs {
                 let groups = statistics.groups.as_ref().map_or(Address::NULL, DeviceBuffer::address);
                 launch!(kernels.get(Name::FindShiftedPatterns)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
-                    left_factor, left.rows, statistics.products.address(), SHIFTED_RUN_PRODUCTS, moved_left, moved, groups,
+                    left_factor, left.rows, statistics.products.address(), SHIFTED_RUN_PRODUCTS, shifts_of_left, shifts, groups,
                     shifted_runs.address())?;
             }
             if let Some([lows, spans]) = &statistics.extents {
@@ -296,8 +305,8 @@ impl ProductRowStats {
         statistics.mark_filled();
         // Memory that no pending work uses is ready for the next allocation.
         own.mark_filled();
-        if let Some((moved, own)) = &mut moves {
-            moved.mark_filled();
+        if let Some((shifts, own)) = &mut shift_marks {
+            shifts.mark_filled();
             own.mark_filled();
         }
         Ok((statistics, binned, products))
@@ -369,8 +378,13 @@ pub struct Binned {
     pub windows: usize,
 }
 
-/// List of rows by bins whose sizes have not been read back yet, and the stride of its bins.
-pub struct Enqueued(DeviceBuffer<u32>, i64);
+/// Rows that kernels on the stream sort into bins, whose sizes have not been read back yet.
+pub struct EnqueuedBins {
+    /// Row numbers, bin after bin.
+    list: DeviceBuffer<u32>,
+    /// Distance of the bins in `list`; 0 if each begins where the one before ends.
+    stride: i64,
+}
 
 impl Binned {
     /// Launches the kernels that sort rows into bins by their statistics, and by their entries if `offsets`
@@ -384,7 +398,7 @@ impl Binned {
         offsets: Address,
         words: &Readback,
         list: DeviceBuffer<u32>,
-    ) -> Result<Enqueued> {
+    ) -> Result<EnqueuedBins> {
         let (counts, cursors) = (words.at(word::COUNTS), words.at(word::CURSORS));
         let stride = stride(rows);
         // A grid has at least one block.
@@ -400,7 +414,7 @@ impl Binned {
             launch!(kernels.get(Name::FillBins)?, blocks, 256, 0, cx.stream;
                 bins, statistics, offsets, rows, counts, cursors, stride, list.address())?;
         }
-        Ok(Enqueued(list, stride))
+        Ok(EnqueuedBins { list, stride })
     }
 
     /// Allocates a list for `rows` rows.
@@ -473,15 +487,16 @@ impl Binned {
     }
 }
 
-impl Enqueued {
+impl EnqueuedBins {
     /// Returns the bins, given the words of the readback page after the stream was synchronized. The list is
     /// not marked as filled.
     fn settle(self, words: &[u64]) -> Binned {
-        let mut binned = Binned::empty(self.0);
+        let stride = self.stride as usize;
+        let mut binned = Binned::empty(self.list);
         let counts = &words[word::COUNTS..];
         let mut next = 0;
         for (bin, &count) in counts[..RowBin::COUNT].iter().enumerate() {
-            let start = if self.1 > 0 { bin * self.1 as usize } else { next };
+            let start = if stride > 0 { bin * stride } else { next };
             binned.set_range(bin, start, count as usize);
             next += count as usize;
         }

@@ -83,7 +83,6 @@ names! { |device, types, columns| {
     ShiftedPatternCounts => device.modules().kernel("spgemm/shifted_pattern", "spgemm_shifted_pattern_counts"),
     CountBins => device.modules().kernel("spgemm/rows", "spgemm_count_bins"),
     FillBins => device.modules().kernel("spgemm/rows", "spgemm_fill_bins"),
-    ScanFew => device.modules().kernel("spgemm/rows", "spgemm_scan_few"),
     WriteOffsets => device.modules().kernel("spgemm/rows", "spgemm_write_offsets"),
     SortInput => device.modules().kernel("spgemm/rows", "spgemm_sort_input"),
     ColumnOffsets => device.modules().kernel("spgemm/rows", "spgemm_column_offsets"),

@@ -6,6 +6,7 @@ use super::rows::{self, Output};
 use super::wide::Wide;
 use super::{bytes, target, Counted, CudaSpgemm, Job, Kept};
 use crate::backend::cuda::device::DeviceCall;
+use crate::backend::cuda::launch::Overlap;
 use crate::backend::cuda::memory::{optional, DeviceBuffer};
 use crate::backend::cuda::scalars::Scalar;
 use crate::error::Result;
@@ -89,7 +90,7 @@ impl CudaSpgemm {
             }
         } else {
             let (statistics, binned) = (self.statistics.at(), &counted.binned);
-            let overlap = self.overlap()?;
+            let overlap = Overlap::new(true);
             let tasks = counted.wide.as_ref().and_then(Wide::whole);
             let dense = counted.dense.as_ref().filter(|_| direct && tasks.is_some());
             let wide_apart = match (&counted.wide, dense, tasks) {

@@ -8,13 +8,11 @@ use once_cell::sync::OnceCell;
 use super::bins::{Bins, RowBin, GROUP_SPAN};
 use super::kernels::Name;
 use super::wide::WINDOW;
-use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::Kernel;
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::operand;
 use crate::error::{Error, Result};
-use crate::memory::Context;
 use crate::select::spgemm::bins::is_far;
 use crate::select::spgemm::rows::{
     lanes_that_count, lanes_that_multiply, threads_that_count, threads_that_multiply,
@@ -133,23 +131,6 @@ pub fn order(flags: u32) -> i32 {
     }
 }
 
-/// Maximum count of numbers that one block scans (`scan_in_block` in kernels/spgemm/common.cuh), in one launch and
-/// without memory of its own: a scan by all multiprocessors takes two launches, and an allocation between them.
-pub const SCANNED_BY_A_BLOCK: usize = 1 << 15;
-
-/// Replaces each number by the sum of those before it; the last one may be any number. Only launches.
-///
-/// # Safety
-/// There must be `count` numbers on the device of the current context.
-pub unsafe fn scan(cx: &Context, kernels: &Kernels, numbers: Address, count: usize) -> Result<()> {
-    if count > SCANNED_BY_A_BLOCK {
-        // SAFETY: as the caller guarantees.
-        return unsafe { device_wide::exclusive_scan(cx, numbers, numbers, count) };
-    }
-    // SAFETY: as above; the kernel scans that many numbers.
-    unsafe { launch!(kernels.get(Name::ScanFew)?, 1, 1024, 0, cx.stream; numbers, count as i32) }
-}
-
 /// Returns a grid with one block for each of `count` rows; an error if a launch takes fewer.
 pub fn grid(count: i64) -> Result<u32> {
     i32::try_from(count)
@@ -259,11 +240,6 @@ impl Kernels {
     /// current.
     pub fn have_clusters(&self) -> Result<bool> {
         Ok(self.get(Name::Products)?.is_of_90())
-    }
-
-    /// Returns whether the kernels can begin early ([`Kernel::can_begin_early`]). The context must be current.
-    pub fn can_begin_early(&self) -> Result<bool> {
-        Ok(self.get(Name::Products)?.can_begin_early())
     }
 
     /// Returns a kernel, loaded if necessary and with the shared memory that its launches need allowed. The

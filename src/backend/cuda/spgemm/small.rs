@@ -5,8 +5,9 @@
 
 use super::bins::{Binned, Bins, ProductRowStats, RowBin};
 use super::kernels::Name;
-use super::rows::{self, Factor, Kernels, Listed, DISTINCT, SORTED};
+use super::rows::{Factor, Kernels, Listed, DISTINCT, SORTED};
 use super::Counted;
+use crate::backend::cuda::convert::device_wide::scan_in_place;
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::{launch, launch_overlapping, Overlap};
 use crate::backend::cuda::layouts::kernel_structs;
@@ -139,7 +140,7 @@ pub fn count(
         products: totals,
         most,
     };
-    let overlap = &Overlap::new(kernels.can_begin_early()?);
+    let overlap = &Overlap::new(true);
     for bin in (0..BINS).rev().filter(|&bin| of_longest >= least(bin)) {
         if bin < TABLES {
             let part = count_part(part(right_stats.mean()));
@@ -164,7 +165,7 @@ pub fn count(
         }
     }
     // SAFETY: both are the rows + 1 numbers of `offsets`.
-    unsafe { rows::scan(cx, kernels, offsets.address(), rows_of_c + 1)? };
+    unsafe { scan_in_place(cx, offsets.address(), rows_of_c + 1)? };
     words.fetch_with(cx, word::ENTRIES, [offsets.at(rows_of_c), Address::NULL])?;
     let found = words.wait(cx)?;
     if found[word::PRODUCTS + 1] != 0 || found[word::PRODUCTS] > most as u64 {
@@ -206,6 +207,6 @@ mod tests {
 
     #[test]
     fn rows_of_tables_are_within_what_warps_take() {
-        assert!(rows::grid(MOST_PRODUCTS / (LIMITS[TABLES - 1] + 1)).is_ok());
+        assert!(super::super::rows::grid(MOST_PRODUCTS / (LIMITS[TABLES - 1] + 1)).is_ok());
     }
 }

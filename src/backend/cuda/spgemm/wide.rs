@@ -9,8 +9,9 @@ use bytemuck::{Pod, Zeroable};
 
 use super::bins::ProductRowStatsAt;
 use super::kernels::Name;
-use super::rows::{scan, warp_blocks, Factor, Ints, Kernels, Output, SCANNED_BY_A_BLOCK, WARPS_BLOCK};
+use super::rows::{warp_blocks, Factor, Ints, Kernels, Output, WARPS_BLOCK};
 use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::convert::device_wide::{scan_in_place, SCANNED_BY_A_BLOCK};
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::launch::{launch, launch_overlapping, Overlap};
 use crate::backend::cuda::layouts::{kernel_structs, same_elements};
@@ -167,7 +168,7 @@ impl Tasks {
         if let Some(partial) = &self.partial {
             let before = partial.before.address();
             // SAFETY: `before` has an element for each row and one more.
-            unsafe { scan(product.cx, product.kernels, before, rows + 1)? };
+            unsafe { scan_in_place(product.cx, before, rows + 1)? };
         }
         Ok(())
     }
@@ -235,7 +236,7 @@ impl Listed {
             launch!(product.kernels.get(Name::DenseWindowsTaskCounts)?, blocks, threads, 0, product.cx.stream;
                 offsets, cut, list, rows, statistics.lows, statistics.spans, i32::from(few), first.address())?;
             if !few {
-                scan(product.cx, product.kernels, first.address(), first.len())?;
+                scan_in_place(product.cx, first.address(), first.len())?;
             }
         }
         Ok(Listed { copy: None, list, first, firsts: Vec::new() })

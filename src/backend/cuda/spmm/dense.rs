@@ -21,7 +21,7 @@ use self::lt::{Lt, Trial};
 use self::own::Own;
 use self::packs::padded;
 use super::analysis::{Analysis, InspectedRows};
-use super::{lines, product, Strides};
+use super::{saturating_product, whole_lines, Strides};
 use crate::backend::cuda::cublaslt::{Factor, Sizes};
 use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{launch, launch_early, Kernel};
@@ -166,7 +166,7 @@ filled_members!(DenseSpmm { operand, values, special });
 pub(super) fn build_from(analysis: &Analysis<'_>, multiplier: Multiplier) -> Result<DenseSpmm> {
     let &Analysis { cx, problem, .. } = analysis;
     let (m, k, _) = problem.a.shape_of(problem.op);
-    let work = product(&[m as usize, k as usize, problem.n_hint.max(0) as usize]);
+    let work = saturating_product(&[m as usize, k as usize, problem.n_hint.max(0) as usize]);
     let installed = match multiplier {
         Multiplier::CublasLt { timed, a_by_columns } => {
             cx.device.cublaslt().map(|library| (library, timed, a_by_columns))
@@ -196,7 +196,7 @@ impl DenseSpmm {
         let (strides, elements) = match by_columns {
             true => {
                 let ld = padded(shape.rows, size);
-                (Strides { row: 1, col: ld as i64 }, product(&[shape.cols, ld]))
+                (Strides { row: 1, col: ld as i64 }, saturating_product(&[shape.cols, ld]))
             }
             false => (Strides { row: shape.ld as i64, col: 1 }, shape.elements()),
         };
@@ -212,7 +212,7 @@ impl DenseSpmm {
             problem: *problem,
             operand,
             shape,
-            values: DeviceBuffer::zeroed(cx, product(&[elements, size]))?,
+            values: DeviceBuffer::zeroed(cx, saturating_product(&[elements, size]))?,
             strides,
             special: match report.structure.unique && !has_parts {
                 true => None,
@@ -250,8 +250,8 @@ impl DenseSpmm {
     fn warm(&self, cx: &Context) -> Result<()> {
         let (n, types) = (self.problem.n_hint.max(0) as usize, self.problem.types);
         let (m, k) = (self.shape.rows, self.shape.cols);
-        let b_bytes = product(&[k, n, types.x.size()]);
-        let c_bytes = product(&[m, n, types.y.size()]);
+        let b_bytes = saturating_product(&[k, n, types.x.size()]);
+        let c_bytes = saturating_product(&[m, n, types.y.size()]);
         if !select::spmm::dense::is_run_ahead(b_bytes, c_bytes) {
             return Ok(());
         }
@@ -316,25 +316,25 @@ impl DenseSpmm {
         }
     }
 
-    /// Leading dimension of the products of so many columns: whole packs of C.
+    /// Leading dimension of the products of `columns` columns: whole packs of C.
     fn products_ld(&self, columns: usize) -> usize {
         let inner = if self.problem.c_order == Order::Row { columns } else { self.shape.rows };
         inner.div_ceil(16).saturating_mul(16)
     }
 
-    /// Bytes of the products of so many columns.
+    /// Bytes of the products of `columns` columns.
     fn products_bytes(&self, columns: usize) -> usize {
         let outer = if self.problem.c_order == Order::Row { self.shape.rows } else { columns };
-        product(&[outer, self.products_ld(columns), self.sum_size()])
+        saturating_product(&[outer, self.products_ld(columns), self.sum_size()])
     }
 
     fn lt_workspace(&self, n: usize) -> usize {
-        select::spmm::dense::lt_workspace(product(&[self.shape.rows, n, self.sum_size()]))
+        select::spmm::dense::lt_workspace(saturating_product(&[self.shape.rows, n, self.sum_size()]))
     }
 
-    /// Number of columns that the product for so many columns of C has, padding included.
-    fn width(&self, widens: bool, columns: usize) -> usize {
-        match widens {
+    /// Number of columns that the product for `columns` columns of C has, padding included.
+    fn width(&self, pads_n: bool, columns: usize) -> usize {
+        match pads_n {
             true => padded(columns, self.problem.types.x.size()),
             false => columns,
         }
@@ -342,19 +342,19 @@ impl DenseSpmm {
 
     fn workspace_offsets(&self, n: usize) -> DenseWorkspaceOffsets {
         let DenseShape { rows: m, cols: k, .. } = self.shape;
-        let columns = select::spmm::dense::columns_at_once(product(&[m, self.sum_size()]), n);
+        let columns = select::spmm::dense::columns_at_once(saturating_product(&[m, self.sum_size()]), n);
         let (engine, packed, parts) = match &self.engine {
             Engine::Lt(lt) => {
-                let depth = lt.depth(k, self.problem.types.a.size());
-                let packed = lt.copies(&self.problem, n).map_or(0, |packs| packs.bytes(depth, n));
-                let own = self.lt_workspace(self.width(lt.widens(&self.problem, n), n));
+                let padded_k = lt.padded_k(k, self.problem.types.a.size());
+                let packed = lt.copies(&self.problem, n).map_or(0, |packs| packs.bytes(padded_k, n));
+                let own = self.lt_workspace(self.width(lt.pads_n(&self.problem, n), n));
                 (own.saturating_add(LT_ALIGNMENT), packed, 1)
             }
             Engine::Own(own) => (0, own.packed_bytes(k, n), own.plan(&self.device, m, k, columns).parts),
         };
-        let packed_b = lines(engine);
-        let products = packed_b.saturating_add(lines(packed));
-        let total = products.saturating_add(lines(self.products_bytes(columns).saturating_mul(parts)));
+        let packed_b = whole_lines(engine);
+        let products = packed_b.saturating_add(whole_lines(packed));
+        let total = products.saturating_add(whole_lines(self.products_bytes(columns).saturating_mul(parts)));
         DenseWorkspaceOffsets { engine: 0, packed_b, products, total, columns }
     }
 
@@ -370,7 +370,7 @@ impl DenseSpmm {
     ) -> Result<bool> {
         let (Engine::Lt(lt), Some(alpha)) = (&self.engine, alpha.on_host()) else { return Ok(false) };
         // Rows of A have zeros behind the last column.
-        let k = lt.depth(self.shape.cols, self.problem.types.a.size()) as i64;
+        let k = lt.padded_k(self.shape.cols, self.problem.types.a.size()) as i64;
         let m = self.shape.rows as i64;
         let alignment = |at: Address| 1 << at.value().trailing_zeros().min(8);
         // `transposed` is meant for an A that is stored by rows.
@@ -420,12 +420,6 @@ impl DenseSpmm {
         }
     }
 
-    /// Returns whether the finishing kernels, which wait for the preceding ones themselves, can be launched
-    /// early.
-    fn early(&self) -> bool {
-        self.finish.can_begin_early() && self.repair.can_begin_early()
-    }
-
     fn lines(&self, c: DenseOperand, n: usize) -> Lines {
         let (m, by_rows) = (self.shape.rows as i64, c.is_by_rows());
         let (outer, inner) = if by_rows { (m, n as i64) } else { (n as i64, m) };
@@ -457,7 +451,7 @@ impl DenseSpmm {
         // SAFETY: the operands are as their descriptors say; the products are in the workspace, or are not
         // read.
         unsafe {
-            launch_early!(self.early(), self.finish, grid, THREADS, 0, cx.stream;
+            launch_early!(true, self.finish, grid, THREADS, 0, cx.stream;
                 self.entries(), Self::right(b), products, c.at, lines, alpha, beta)
         }
     }
@@ -482,18 +476,18 @@ impl DenseSpmm {
             return self.finish(cx, (b, c), n, none, (alpha, beta));
         }
         let a = (&self.shape, self.values.address());
-        let (prepared, widens) = match &self.engine {
+        let (prepared, pads_n) = match &self.engine {
             Engine::Lt(lt) => {
-                let depth = lt.depth(k, types.a.size());
+                let padded_k = lt.padded_k(k, types.a.size());
                 let b = match lt.copies(&self.problem, n) {
-                    Some(packs) => packs.copy(cx, b, (k, depth, n), workspace_at(offsets.packed_b))?,
+                    Some(packs) => packs.copy(cx, b, (k, padded_k, n), workspace_at(offsets.packed_b))?,
                     None => b,
                 };
-                (b, lt.widens(&self.problem, n))
+                (b, lt.pads_n(&self.problem, n))
             }
             Engine::Own(own) => (own.prepare(cx, b, k, n, workspace_at(offsets.packed_b))?, false),
         };
-        if alpha.on_host().is_some() && beta.is(0.0) && !widens {
+        if alpha.on_host().is_some() && beta.is(0.0) && !pads_n {
             let multiplied = match &self.engine {
                 Engine::Lt(_) => self.multiply(cx, workspace_at(offsets.engine), n, &alpha, prepared, c)?,
                 Engine::Own(own) => {
@@ -520,7 +514,7 @@ impl DenseSpmm {
             let parts = match &self.engine {
                 Engine::Lt(_) => {
                     // The sums of padding columns are sums of zeros, and nothing reads them.
-                    let width = self.width(widens, columns);
+                    let width = self.width(pads_n, columns);
                     let b = prepared.skip_columns(first);
                     match self.multiply(cx, workspace_at(offsets.engine), width, &one, b, sums)? {
                         true => 1,
@@ -547,7 +541,7 @@ impl DenseSpmm {
         let special = self.special.as_ref().map_or(Address::NULL, DeviceBuffer::address);
         // SAFETY: the operands are as their descriptors say.
         unsafe {
-            launch_early!(self.early(), self.repair, (blocks, 1), THREADS, 0, cx.stream;
+            launch_early!(true, self.repair, (blocks, 1), THREADS, 0, cx.stream;
                 self.entries(), Self::right(b), c.at, lines, alpha, special)
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::columns;
 use super::schedule::Schedule;
-use super::{product as bytes_of, Kernels, RowSpmm};
+use super::{saturating_product, Kernels, RowSpmm};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::order::Order;
@@ -31,7 +31,7 @@ pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Opt
     }
     let kernels = Kernels::load(device, problem.types, rows.index_type)?;
     kernels.lists(device, problem.types, rows.index_type)?;
-    let row_bytes = bytes_of(&[problem.columns(), problem.types.compute.scalar().size()]);
+    let row_bytes = saturating_product(&[problem.columns(), problem.types.compute.scalar().size()]);
     let schedule = Schedule::unanalyzed(device, &rows, row_bytes);
     // The decision stands in front of the lists.
     let column_limits = columns::limits(device, problem, &rows).filter(|_| schedule.list_blocks() > 0);
@@ -44,7 +44,7 @@ pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Opt
         kernels,
         mean: rows.nnz / rows.rows.max(1),
         reach: Reach::new((rows.rows, rows.cols, rows.nnz), 0, Vec::new(), device.properties().l2_bytes),
-        copied: COPIED_WITHOUT_PLAN,
+        max_copied_bytes: COPIED_WITHOUT_PLAN,
         column_limits,
     }))
 }

@@ -1,7 +1,7 @@
 //! Copy of B in the workspace, in rows of whole packs of 16 bytes, for kernels that need or prefer such rows:
 //! where B's columns are contiguous, and where its rows are unaligned and are read often.
 
-use super::{copy_b, product, Strides};
+use super::{copy_b, saturating_product, Strides};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::Kernel;
 use crate::error::{Error, Result};
@@ -87,7 +87,7 @@ impl Packing {
     /// Bytes of the copy; saturates.
     pub(super) fn bytes(&self, n: usize) -> usize {
         match self.may_copy(n) {
-            true => product(&[self.inner as usize, self.ld(n), self.size]),
+            true => saturating_product(&[self.inner as usize, self.ld(n), self.size]),
             false => 0,
         }
     }

@@ -1,10 +1,10 @@
 //! Lists of equal work into which `row` divides the rows by their lengths (kernels/spmm/tasks.cu).
 //!
 //! Where rows are short on average, neighbours are packed into runs of about equally many entries, each for a
-//! group of lanes; longer rows go to warps, and long ones are split into parts for blocks, whose partial sums
-//! the last block of a row adds in order. Where rows are long on average each of them is a run, unless they
+//! group of lanes; all groups of a warp share a longer row, and long ones are split into parts for blocks, whose
+//! partial sums the last block of a row adds in order. Where rows are long on average each of them is a run, unless they
 //! all have about the same length: then there are no lists. For groups of lanes on aligned rows of B and C
-//! ([`Limits::of_groups`]) there are always lists: a short row is a run of its own, two or four groups share a row
+//! ([`RowLimits::of_groups`]) there are always lists: a short row is a run of its own, two or four groups share a row
 //! of middle length, and long rows are split.
 //!
 //! Without analysis every run has equally many neighbouring rows, and one launch before the product lists, in
@@ -19,7 +19,7 @@ use crate::backend::cuda::memory::{DeviceBuffer, Fill};
 use crate::backend::cuda::operand::Rows;
 use crate::error::{Error, Result};
 use crate::memory::COUNTER_BYTES;
-use crate::select::spmm::row::{warps_at_once, Groups, Limits, Unanalyzed, WARPS};
+use crate::select::spmm::row::{warps_at_once, Groups, RowLimits, Unanalyzed, WARPS};
 use crate::select::spmm::tiles;
 use crate::types::Address;
 
@@ -28,7 +28,7 @@ const WINDOW: usize = 256;
 const LISTS: usize = 6;
 /// Rows that one block reads to make lists without analysis (tasks.cu).
 const LISTED: usize = 1024;
-/// Words of the handle's counters that count lists without analysis; the last words of them.
+/// Number of the handle's counters, the last ones, by which lists without analysis are counted.
 const STATE_WORDS: usize = 8;
 
 /// Bytes in the workspace for the lengths of the lists and the decision of `columns`, which precede the lists.
@@ -39,8 +39,8 @@ kernel_structs! {
     pub(super) struct Tasks = "spmm/row.cuh Tasks" {
         parts: Address,
         part_count: i64,
-        warps: Address,
-        warp_count: i64,
+        shared_rows: Address,
+        shared_count: i64,
         runs: Address,
         count: i64,
         spread: i64,
@@ -69,7 +69,7 @@ kernel_structs! {
     }
 }
 
-same_layout!(Limits = "spmm/tasks.cu Limits" { most, part, alone, quota, pairs });
+same_layout!(RowLimits = "spmm/tasks.cu RowLimits" { longest_unsplit_row, longest_part, longest_row_in_run, run_length, longest_row_of_pair });
 
 /// Run of rows, laid out as the kernels' `Run`.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -116,9 +116,9 @@ pub(super) struct Schedule {
     /// Number of runs.
     count: i64,
     rows_a_run: i64,
-    warp_count: i64,
-    /// Number of warps' rows that four groups share; they come first in their list. `None` if the lists are
-    /// not for groups.
+    shared_count: i64,
+    /// Number of rows that four groups of a block share; they come first in the list of shared rows. `None` if
+    /// the lists are not for groups of a block, so that all groups of a warp share each of these rows.
     quads: Option<i64>,
     part_count: i64,
     /// Number of partial sums of split rows.
@@ -130,21 +130,21 @@ enum Lists {
     /// No lists: every row is a run, or every run has equally many neighbouring rows.
     None,
     /// Lists that analysis has made.
-    Kept { runs: DeviceBuffer<Run>, warps: DeviceBuffer<Run>, parts: DeviceBuffer<RowPart> },
+    Kept { runs: DeviceBuffer<Run>, shared_rows: DeviceBuffer<Run>, parts: DeviceBuffer<RowPart> },
     /// Lists that are made in the workspace before each product; `blocks` blocks multiply the rows in them.
     Made { unanalyzed: Unanalyzed, blocks: i64 },
 }
 
-/// Addresses of lists that are made before a product: lengths, warps' rows, and parts.
+/// Addresses of lists that are made before a product: lengths, shared rows, and parts.
 struct MadeAt {
     lengths: Address,
-    warps: Address,
+    shared_rows: Address,
     parts: Address,
 }
 
 /// Counts of the lists' elements; [`Counting::fill`] makes the lists when they are known.
 pub(super) struct Counting {
-    limits: Limits,
+    limits: RowLimits,
     is_for_groups: bool,
     /// Elements of each list in the windows before each window, and in all (spmm_tasks_scan).
     counts: DeviceBuffer<i64>,
@@ -161,10 +161,10 @@ impl Counting {
         let multiprocessors = i64::from(cx.device.properties().multiprocessors);
         let limits = match by {
             Lengths::OfGroups(groups) => {
-                Some(Limits::of_groups((rows.rows, rows.nnz), groups, multiprocessors))
+                Some(RowLimits::of_groups((rows.rows, rows.nnz), groups, multiprocessors))
             }
             Lengths::Longest(longest) => {
-                Limits::new(rows.rows, rows.nnz, longest, warps_at_once(multiprocessors))
+                RowLimits::new(rows.rows, rows.nnz, longest, warps_at_once(multiprocessors))
             }
         };
         let Some(limits) = limits.filter(|_| count > 0) else { return Ok(None) };
@@ -204,9 +204,9 @@ impl Counting {
     ) -> Result<(Schedule, DeviceBuffer<i64>)> {
         let [count, quads, part_count, slots, counter_count, pairs] =
             [0, 1, 2, 3, 4, 5].map(|list| lengths[list] as i64);
-        let warp_count = quads + pairs;
+        let shared_count = quads + pairs;
         let runs = DeviceBuffer::<Run>::new(cx, count as usize)?;
-        let warps = DeviceBuffer::<Run>::new(cx, warp_count as usize)?;
+        let shared_rows = DeviceBuffer::<Run>::new(cx, shared_count as usize)?;
         let parts = DeviceBuffer::<RowPart>::new(cx, part_count as usize)?;
         let kernel = cx.device.modules().kernel("spmm/tasks", "spmm_tasks_fill")?;
         let windows = (rows.rows as usize).div_ceil(WINDOW);
@@ -214,15 +214,15 @@ impl Counting {
         unsafe {
             launch!(kernel, windows as u32, WINDOW as u32, 0, cx.stream;
                 rows.offsets, rows.offset_type.wide(), rows.base, rows.rows, self.limits, self.counts.address(),
-                runs.address(), warps.address(), parts.address())?;
+                runs.address(), shared_rows.address(), parts.address())?;
         }
         let schedule = Schedule {
-            lists: Lists::Kept { runs, warps, parts },
-            is_packed: self.limits.quota > 0,
+            lists: Lists::Kept { runs, shared_rows, parts },
+            is_packed: self.limits.run_length > 0,
             row_count: rows.rows,
             count,
             rows_a_run: 1,
-            warp_count,
+            shared_count,
             quads: self.is_for_groups.then_some(quads),
             part_count,
             slots,
@@ -252,7 +252,7 @@ impl Schedule {
             row_count: rows,
             count: rows,
             rows_a_run: 1,
-            warp_count: 0,
+            shared_count: 0,
             quads: None,
             part_count: 0,
             slots: 0,
@@ -298,8 +298,10 @@ impl Schedule {
     /// Bytes of workspace for lists.
     pub(super) fn list_bytes(&self) -> usize {
         match &self.lists {
-            Lists::Made { unanalyzed: Unanalyzed { warps, parts, .. }, .. } => {
-                LENGTHS_BYTES + *warps as usize * size_of::<Run>() + *parts as usize * size_of::<RowPart>()
+            Lists::Made { unanalyzed: Unanalyzed { shared_rows, parts, .. }, .. } => {
+                LENGTHS_BYTES
+                    + *shared_rows as usize * size_of::<Run>()
+                    + *parts as usize * size_of::<RowPart>()
             }
             _ => 0,
         }
@@ -308,8 +310,8 @@ impl Schedule {
     fn made_at(&self, lists: Address) -> Option<MadeAt> {
         let Lists::Made { unanalyzed, .. } = &self.lists else { return None };
         let parts = lists.offset(LENGTHS_BYTES);
-        let warps = parts.offset(unanalyzed.parts as usize * size_of::<RowPart>());
-        Some(MadeAt { lengths: lists, warps, parts })
+        let shared_rows = parts.offset(unanalyzed.parts as usize * size_of::<RowPart>());
+        Some(MadeAt { lengths: lists, shared_rows, parts })
     }
 
     /// Words of the handle's counters that count lists without analysis; zero before and after.
@@ -336,7 +338,7 @@ impl Schedule {
         // its counters to one call at a time.
         unsafe {
             launch!(kernel, blocks, LISTED as u32, 0, cx.stream;
-                rows.offsets, wide, rows.base, rows.rows, unanalyzed.rows_a_run, unanalyzed.limits, at.warps, at.parts,
+                rows.offsets, wide, rows.base, rows.rows, unanalyzed.rows_a_run, unanalyzed.limits, at.shared_rows, at.parts,
                 self.state(cx), at.lengths, i64::from(may_skip))
         }
     }
@@ -351,27 +353,27 @@ impl Schedule {
         tiles::at_once(self.counter_count as usize, tiles::COUNTERS - STATE_WORDS)
     }
 
-    /// Number of blocks whose warps take so many runs each.
+    /// Number of blocks of a launch in which each warp takes `runs_a_warp` runs.
     pub(super) fn blocks(&self, runs_a_warp: i64) -> i64 {
         let ceil = |count: i64, by: i64| count / by + i64::from(count % by != 0);
-        self.part_count + ceil(self.warp_count + ceil(self.count, runs_a_warp), WARPS)
+        self.part_count + ceil(self.shared_count + ceil(self.count, runs_a_warp), WARPS)
     }
 
     /// Lists for a launch of kernels with groups of so many lanes, and its number of blocks; `None` if the
     /// lists are not for these kernels.
     pub(super) fn groups(&self, lanes: usize, counters: Address) -> Option<(GroupTasks, i64)> {
-        let (Some(quad_count), Lists::Kept { runs, warps, parts }) = (self.quads, &self.lists) else {
+        let (Some(quad_count), Lists::Kept { runs, shared_rows, parts }) = (self.quads, &self.lists) else {
             return None;
         };
         let a_block = i64::from(super::ROW_THREADS) / lanes as i64;
         let blocks = |count: i64, sharing: i64| (count + a_block / sharing - 1) / (a_block / sharing);
-        let pair_count = self.warp_count - quad_count;
+        let pair_count = self.shared_count - quad_count;
         let pairs_from = self.part_count + blocks(quad_count, 4);
         let rows_from = pairs_from + blocks(pair_count, 2);
         let tasks = GroupTasks {
             parts: parts.address(),
-            quads: warps.address(),
-            pairs: warps.address().offset(quad_count as usize * size_of::<Run>()),
+            quads: shared_rows.address(),
+            pairs: shared_rows.address().offset(quad_count as usize * size_of::<Run>()),
             rows: runs.address(),
             quad_count,
             pair_count,
@@ -396,8 +398,8 @@ impl Schedule {
         let none = Tasks {
             parts: Address::NULL,
             part_count: self.part_count,
-            warps: Address::NULL,
-            warp_count: self.warp_count,
+            shared_rows: Address::NULL,
+            shared_count: self.shared_count,
             runs: Address::NULL,
             count: self.count,
             spread,
@@ -409,11 +411,14 @@ impl Schedule {
             lengths: Address::NULL,
         };
         match (&self.lists, self.made_at(lists)) {
-            (Lists::Kept { runs, warps, parts }, _) => {
-                Tasks { runs: runs.address(), warps: warps.address(), parts: parts.address(), ..none }
-            }
-            (Lists::Made { unanalyzed, .. }, Some(MadeAt { lengths, warps, parts })) => {
-                Tasks { parts, warps, lengths, run_limit: unanalyzed.limits.alone, ..none }
+            (Lists::Kept { runs, shared_rows, parts }, _) => Tasks {
+                runs: runs.address(),
+                shared_rows: shared_rows.address(),
+                parts: parts.address(),
+                ..none
+            },
+            (Lists::Made { unanalyzed, .. }, Some(MadeAt { lengths, shared_rows, parts })) => {
+                Tasks { parts, shared_rows, lengths, run_limit: unanalyzed.limits.longest_row_in_run, ..none }
             }
             _ => none,
         }
@@ -422,9 +427,9 @@ impl Schedule {
 
 impl Fill for Schedule {
     fn mark_filled(&mut self) {
-        if let Lists::Kept { runs, warps, parts } = &mut self.lists {
+        if let Lists::Kept { runs, shared_rows, parts } = &mut self.lists {
             runs.mark_filled();
-            warps.mark_filled();
+            shared_rows.mark_filled();
             parts.mark_filled();
         }
     }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::analysis::Analysis;
-use super::{copy_b, lines, product, Strides};
+use super::{copy_b, saturating_product, whole_lines, Strides};
 use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{blocks_of_grid, launch_product, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
@@ -146,11 +146,11 @@ impl SellSpmm {
         let tiles = n.div_ceil(shape.columns()).min(self.tiles_at_once());
         let blocks = self.arrays.blocks << shape.group_log2;
         let types = self.problem.types;
-        let sums = product(&[tiles, blocks, shape.columns(), types.compute.scalar().size()]);
+        let sums = saturating_product(&[tiles, blocks, shape.columns(), types.compute.scalar().size()]);
         let ld = n.div_ceil(shape.elements()).saturating_mul(shape.elements());
-        let packed = product(&[self.inner() as usize, ld, types.x.size()]);
-        let packed_b = lines(sums);
-        SellWorkspaceOffsets { packed_b, total: packed_b.saturating_add(lines(packed)), ld }
+        let packed = saturating_product(&[self.inner() as usize, ld, types.x.size()]);
+        let packed_b = whole_lines(sums);
+        SellWorkspaceOffsets { packed_b, total: packed_b.saturating_add(whole_lines(packed)), ld }
     }
 }
 

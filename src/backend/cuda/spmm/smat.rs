@@ -12,7 +12,7 @@ use build::{Arrays, Source};
 
 use super::analysis::{reorder_of, Analysis, SharedResults};
 use super::packing::{is_wide, Packed, Packing};
-use super::{lines, product, Strides};
+use super::{saturating_product, whole_lines, Strides};
 use crate::backend::cuda::convert::Origins;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch_product, Kernel};
@@ -203,15 +203,15 @@ impl SmatSpmm {
     /// Bytes of the sums of cut row blocks, behind which the copy of B begins.
     fn sums_bytes(&self, n: usize) -> usize {
         let form = self.forms.of(n);
-        let tiles = n.div_ceil(form.columns).min(self.arrays.work.tiles_at_once());
-        let bytes = product(&[
+        let tiles = n.div_ceil(form.columns).min(self.arrays.lists.tiles_at_once());
+        let bytes = saturating_product(&[
             tiles,
-            self.arrays.work.parts.len(),
+            self.arrays.lists.parts.len(),
             ROWS,
             form.columns,
             self.problem.types.compute.scalar().size(),
         ]);
-        lines(bytes)
+        whole_lines(bytes)
     }
 }
 
@@ -243,25 +243,25 @@ impl DenseExecutor<DenseMatrix> for SmatSpmm {
         let address =
             |buffer: Option<&DeviceBuffer<u32>>| buffer.map_or(Address::NULL, DeviceBuffer::address);
         let matrix = SmatMatrix {
-            items: arrays.work.items.address(),
-            parts: arrays.work.parts.address(),
+            items: arrays.lists.items.address(),
+            parts: arrays.lists.parts.address(),
             columns: arrays.columns.address(),
             values: arrays.values.address(),
             masks: arrays.masks.address(),
             order: address(arrays.order.as_ref()),
-            item_count: arrays.work.items.len() as i64,
+            item_count: arrays.lists.items.len() as i64,
             rows: arrays.row_count,
             cols: arrays.col_count,
         };
-        let join = arrays.work.join(cx, cx.workspace.address);
+        let join = arrays.lists.join(cx, cx.workspace.address);
         let form = if by_columns { &self.by_columns } else { &self.forms }.of(n);
-        let step = self.arrays.work.tiles_at_once().saturating_mul(form.columns);
+        let step = self.arrays.lists.tiles_at_once().saturating_mul(form.columns);
         for first in (0..n).step_by(step) {
             let end = n.min(first.saturating_add(step));
             let tiles = (end - first).div_ceil(form.columns);
             let together = select::tiles_of_item(tiles, WARPS);
             let blocks = blocks_of_grid(
-                arrays.work.items.len().div_ceil(WARPS / together),
+                arrays.lists.items.len().div_ceil(WARPS / together),
                 "A: it has more row blocks than one launch can take",
             )?;
             let b_at = if by_columns { first.saturating_mul(from.ld as usize) } else { first };

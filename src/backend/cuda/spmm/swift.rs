@@ -16,7 +16,7 @@ use std::sync::Arc;
 use build::{with_columns, BandArrays, BlockArrays};
 
 use super::packing::{is_wide, Packed, Packing};
-use super::{finish_c, lines, product, Strides};
+use super::{finish_c, saturating_product, whole_lines, Strides};
 use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
@@ -208,14 +208,14 @@ impl SwiftSpmm {
 
     /// Bytes of the sums, behind which the copy of B begins.
     fn sums_bytes(&self, n: usize) -> usize {
-        lines(match &self.form {
-            Form::Blocks { .. } => product(&[self.shape.0 as usize, n, self.size()]),
+        whole_lines(match &self.form {
+            Form::Blocks { .. } => saturating_product(&[self.shape.0 as usize, n, self.size()]),
             Form::Bands { arrays, .. } => {
                 // Columns of the wider tiles; the narrower ones need no more.
                 let columns = LANES * PACK / self.size();
-                let most = arrays.work.tiles_at_once().saturating_mul(columns);
+                let most = arrays.lists.tiles_at_once().saturating_mul(columns);
                 let all = n.div_ceil(columns).saturating_mul(columns).min(most);
-                product(&[arrays.work.parts.len(), ROWS, all, self.size()])
+                saturating_product(&[arrays.lists.parts.len(), ROWS, all, self.size()])
             }
         })
     }
@@ -299,16 +299,16 @@ impl SwiftSpmm {
         let wide = select::bands_have_packs(n, pack, wide_c && is_wide(o.b.address, o.b.ld, size));
         let (kernel, columns) = if wide { (packs, LANES * pack) } else { (singles, LANES) };
         let bands = Bands {
-            items: arrays.work.items.address(),
-            parts: arrays.work.parts.address(),
+            items: arrays.lists.items.address(),
+            parts: arrays.lists.parts.address(),
             columns: arrays.columns.address(),
             values: arrays.values.address(),
             rows: arrays.rows.address(),
-            item_count: arrays.work.items.len() as i64,
+            item_count: arrays.lists.items.len() as i64,
             row_count: arrays.row_count,
         };
-        let join = arrays.work.join(cx, cx.workspace.address);
-        let step = arrays.work.tiles_at_once().saturating_mul(columns);
+        let join = arrays.lists.join(cx, cx.workspace.address);
+        let step = arrays.lists.tiles_at_once().saturating_mul(columns);
         for first in (0..n).step_by(step) {
             let count = (n - first).min(step);
             let dense = Dense {
@@ -323,7 +323,7 @@ impl SwiftSpmm {
                 row_stride: o.c_row,
                 col_stride: o.c_col,
             };
-            let grid = (grid(arrays.work.items.len().div_ceil(WARPS))?, count.div_ceil(columns) as u32);
+            let grid = (grid(arrays.lists.items.len().div_ceil(WARPS))?, count.div_ceil(columns) as u32);
             // SAFETY: as above; the workspace holds the sums of the parts of these tiles, and the handle
             // lends its counters to one call at a time.
             unsafe {
@@ -385,7 +385,7 @@ impl DenseExecutor<DenseMatrix> for SwiftSpmm {
         match &self.form {
             Form::Blocks { arrays, .. } => arrays.details.clone(),
             Form::Bands { arrays, .. } => {
-                format!("{} bands of {ROWS} rows or parts of them", arrays.work.items.len())
+                format!("{} bands of {ROWS} rows or parts of them", arrays.lists.items.len())
             }
         }
     }

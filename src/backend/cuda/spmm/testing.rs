@@ -95,7 +95,7 @@ pub(super) struct TestProduct {
     /// True for a product without analysis: `row` on A in place.
     pub(super) once: bool,
     /// Limit for the bytes of copies without analysis; `None` for the usual limit.
-    pub(super) copied: Option<usize>,
+    pub(super) max_copied_bytes: Option<usize>,
     /// Limits for columns of B and C where they are, without analysis; `None` for the usual decision.
     pub(super) column_limits: Option<ColumnLimits>,
 }
@@ -116,7 +116,7 @@ pub(super) const PLAIN: TestProduct = TestProduct {
     deterministic: true,
     reorder: Reorder::None,
     once: false,
-    copied: None,
+    max_copied_bytes: None,
     column_limits: None,
 };
 
@@ -336,7 +336,7 @@ impl TestProduct {
         let mut executor: Box<SpmmExecutor> = match self.once {
             true => {
                 let mut product = once::product(cx.device, &problem).unwrap().unwrap();
-                product.copied = self.copied.unwrap_or(product.copied);
+                product.max_copied_bytes = self.max_copied_bytes.unwrap_or(product.max_copied_bytes);
                 product.column_limits = self.column_limits.or(product.column_limits);
                 Box::new(product)
             }

@@ -17,7 +17,7 @@ pub(super) use self::dense_tiles::DenseTiles;
 pub(super) use self::masked_tiles::MaskedTiles;
 use super::analysis::{reorder_of, Analysis, SharedResults};
 use super::packing::{is_wide, Packing};
-use super::{finish_columns, lines, product};
+use super::{finish_columns, saturating_product, whole_lines};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch_product, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
@@ -125,17 +125,17 @@ impl<T: TileStore> WindowSpmm<T> {
 
     fn workspace_offsets(&self, n: usize) -> WindowWorkspaceOffsets {
         let acc = self.problem.types.compute.scalar().size();
-        let Arrays { work, height, .. } = &self.arrays;
+        let Arrays { lists, height, .. } = &self.arrays;
         let columns = self.form(n).columns;
-        let tiles = n.div_ceil(columns).min(work.tiles_at_once());
-        let sums = product(&[tiles, work.parts.len(), *height, columns, acc]);
+        let tiles = n.div_ceil(columns).min(lists.tiles_at_once());
+        let sums = saturating_product(&[tiles, lists.parts.len(), *height, columns, acc]);
         let raw = match self.finishes_c() {
-            true => product(&[self.problem.a.shape_of(self.problem.op).0 as usize, n, acc]),
+            true => saturating_product(&[self.problem.a.shape_of(self.problem.op).0 as usize, n, acc]),
             false => 0,
         };
-        let packed_b = lines(sums);
-        let raw_c = packed_b.saturating_add(lines(self.packing.bytes(n)));
-        WindowWorkspaceOffsets { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(lines(raw)) }
+        let packed_b = whole_lines(sums);
+        let raw_c = packed_b.saturating_add(whole_lines(self.packing.bytes(n)));
+        WindowWorkspaceOffsets { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(whole_lines(raw)) }
     }
 }
 
@@ -168,13 +168,13 @@ impl<T: TileStore> DenseExecutor<DenseMatrix> for WindowSpmm<T> {
             | T::flags(&packed);
         let order = self.order.as_ref().map_or(Address::NULL, |order| order.address());
         let matrix = arrays.tiles.matrix(arrays, order);
-        let join = arrays.work.join(cx, workspace_at(offsets.sums));
+        let join = arrays.lists.join(cx, workspace_at(offsets.sums));
         let form = self.form(n);
-        let step = arrays.work.tiles_at_once().saturating_mul(form.columns);
+        let step = arrays.lists.tiles_at_once().saturating_mul(form.columns);
         for first in (0..n).step_by(step) {
             let end = n.min(first + step);
             let tiles = (end - first).div_ceil(form.columns);
-            let ((blocks, deep), last) = T::grid(form, &self.problem, arrays.work.items.len(), tiles)?;
+            let ((blocks, deep), last) = T::grid(form, &self.problem, arrays.lists.items.len(), tiles)?;
             let dense = Dense {
                 b: packed.address.offset(first * b_size),
                 ldb: packed.ld,

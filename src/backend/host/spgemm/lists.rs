@@ -35,7 +35,7 @@ pub fn columns<K: Key>(numbers: &mut [u16]) -> &mut [K] {
     bytemuck::cast_slice_mut(&mut numbers[..whole])
 }
 
-/// Returns the most numbers that a row of this many columns takes.
+/// Returns the maximum number of 16-bit numbers that a row of `count` columns takes in a list.
 pub fn most<K: Key>(count: usize) -> usize {
     if count == 0 {
         0
@@ -68,7 +68,7 @@ impl Form {
         !self.distances
     }
 
-    /// Returns what is added to the distances: those of sorted columns are not negative.
+    /// Returns the number that is added to distances of columns, so that none is negative: 0 if columns are sorted.
     fn bias(self) -> u16 {
         if self.sorted {
             0

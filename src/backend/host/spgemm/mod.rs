@@ -153,11 +153,11 @@ struct Kept<K: Key, C: Combo> {
 /// Ranks of all products, which plans with value updates may keep.
 #[derive(Debug)]
 enum KeptRanks {
-    /// It has not been decided whether they are kept.
+    /// Undecided: the next numeric phase decides whether ranks are kept.
     Unknown,
-    /// They do not pay, or there is no memory for them.
+    /// No ranks, since they do not pay, or there is no memory for them.
     NotKept,
-    /// There is memory for them.
+    /// Ranks, or memory for them before a numeric phase has recorded them.
     Kept(Ranks),
 }
 

@@ -213,9 +213,9 @@ pub unsafe fn write_offsets(c: &Target, offsets: &[i64]) -> Result<()> {
 /// Columns of computed rows.
 #[derive(Clone, Copy, Debug)]
 pub enum Rows<'a, K> {
-    /// Those of all rows.
+    /// Columns of all rows, one row behind the other.
     Plain(&'a [K]),
-    /// Those of items of rows ([`super::rows::cut_items`]).
+    /// Columns in one list for each item of rows ([`super::rows::cut_items`]), and the first row of each item.
     Listed(&'a Lists, &'a [i64]),
 }
 

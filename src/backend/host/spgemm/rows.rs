@@ -18,20 +18,21 @@ use crate::types::{Index, IndexType};
 /// time, on stencils it costs 5%. Distances from 4 to 10 perform alike.
 const AHEAD: usize = 6;
 
-/// Entries of a right factor that is prefetched: about 12 MiB in fp64.
+/// Minimum number of entries of a right factor whose rows are prefetched: about 12 MiB in fp64.
 const FAR: usize = 1 << 20;
-/// Entries from which on a right factor of short rows is prefetched: about 1 MiB in fp64.
+/// Minimum number of entries of such a right factor if its rows are short: about 1 MiB in fp64.
 const NEAR: usize = 1 << 16;
-/// Entries a row below which rows are short.
+/// Mean number of entries below which rows are short.
 const SHORT: usize = 4;
-/// Largest distance of rows that are neighbours: those of a stencil are next to those that the row before meets.
+/// Largest distance of rows of the right factor that count as neighbours: the rows that one row of a stencil needs
+/// are next to those that the row before needs.
 const CLOSE: usize = 16;
 
 /// Number of entries of the left factor whose rows of the right factor are looked up together, also those of the
 /// next rows, by code that is compiled for the types of indices alone: looking up one by one, each with a branch
 /// on these types, took half of the time of products whose rows have 5 to 30 entries.
 const GROUP: usize = 64;
-/// The same where rows of the right factor are prefetched.
+/// Number of such entries where rows of the right factor are prefetched.
 const GROUP_FAR: usize = 16;
 
 /// Numbers of which one task computes the fingerprint.

@@ -22,7 +22,8 @@ pub struct Counted {
     pub offsets: Buffer<i64>,
     /// Step from the row before to each row ([`Factor::step`]).
     pub steps: Buffer<u8>,
-    /// The same of the right factor's rows; empty if rows of the left one do not follow.
+    /// Step from the row before to each row of the right factor; empty if no row of the left factor follows from
+    /// the row before.
     pub right_steps: Buffer<u8>,
     /// True if many rows of the right factor repeat the row before.
     pub repeats: bool,
@@ -43,7 +44,7 @@ pub struct Finder<'a, K> {
     right: &'a Factor<'a>,
     /// Column indices of the right factor.
     indices: &'a [K],
-    /// Steps of the right factor's rows if many repeat the row before, so that these are left out.
+    /// Steps of the right factor's rows, if so many of them repeat the row before that repeated rows are left out.
     repeats: Option<&'a [u8]>,
     rule: Rule,
     sorted: bool,

@@ -16,11 +16,11 @@ use crate::types::Index;
 /// Columns of the widest window.
 pub const WINDOW: usize = 1 << 15;
 
-/// Maximum number of columns of a window per product: a column takes about a fifth of the time of a product.
+/// Maximum ratio of the columns of a window to the products of its row: a column takes about a fifth of the time of a product.
 pub const SPREAD: usize = 4;
 
-/// The same where columns are sorted, which takes 2 to 8 nanoseconds a column: 32 columns without an entry take
-/// about one. Twice as wide windows lost on graphs and on the products of multigrid.
+/// Maximum ratio where columns are sorted, which takes 2 to 8 nanoseconds a column: 32 columns without an entry
+/// take about one. Twice as wide windows lost on graphs and on the products of multigrid.
 pub const SPREAD_SORTED: usize = 20;
 
 /// Minimum number of entries for which a window is tried: rows of a road network, with 5 entries, took 1.5
@@ -44,7 +44,7 @@ const GROUP: usize = 32;
 
 /// The memory of a window. It is all zeros between rows.
 pub struct Window<'a> {
-    /// 1 for the columns that the row has, otherwise 0; its length is a multiple of [`GROUP`].
+    /// Flag for each column of the window: 1 if the row has it, otherwise 0. The length is a multiple of [`GROUP`].
     pub seen: &'a mut [u8],
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::format::sell::Origin;
-use crate::format::window::{Item, WindowPart};
+use crate::format::window::{WindowPart, WorkItem};
 use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, Buffer};
 use crate::types::{Element, Index};
@@ -15,7 +15,7 @@ use crate::types::{Element, Index};
 #[derive(Debug)]
 pub struct Bands<V: Element> {
     /// Work items: whole bands and parts of split ones.
-    pub items: Buffer<Item>,
+    pub items: Buffer<WorkItem>,
     /// Parts of split bands.
     pub parts: Buffer<WindowPart>,
     /// Column of each entry.
@@ -74,7 +74,7 @@ impl<V: Element> Bands<V> {
 
     /// Returns the band of a work item, and its entries.
     pub fn item(&self, item: usize) -> (usize, Range<usize>) {
-        let Item { window, first, end, .. } = self.items[item];
+        let WorkItem { window, first, end, .. } = self.items[item];
         (window as usize, first as usize..end as usize)
     }
 

@@ -7,23 +7,33 @@ use crate::memory::COUNTER_BYTES;
 
 #[test]
 fn rows_of_like_lengths_that_are_long_need_no_lists() {
-    assert_eq!(Limits::new(80_000, 80_000 * 72, 81, 8448), None);
+    assert_eq!(RowLimits::new(80_000, 80_000 * 72, 81, 8448), None);
     // Longer rows are split, or come in the order of their lengths.
-    let uneven = Limits::new(80_000, 80_000 * 72, 200, 8448).unwrap();
-    assert_eq!((uneven.most, uneven.quota), (681, 0));
+    let uneven = RowLimits::new(80_000, 80_000 * 72, 200, 8448).unwrap();
+    assert_eq!((uneven.longest_unsplit_row, uneven.run_length), (681, 0));
     // Few rows leave most of the device idle.
-    let few = Limits::new(500, 500 * 4096, 5000, 8448).unwrap();
-    assert_eq!((few.most, few.part), (242, 968));
-    assert_eq!(Limits::new(20_000, 1 << 40, 1 << 39, 8448).unwrap().most, LONG);
+    let few = RowLimits::new(500, 500 * 4096, 5000, 8448).unwrap();
+    assert_eq!((few.longest_unsplit_row, few.longest_part), (242, 968));
+    assert_eq!(
+        RowLimits::new(20_000, 1 << 40, 1 << 39, 8448).unwrap().longest_unsplit_row,
+        LONGEST_SORTED_ROW
+    );
 }
 
 #[test]
 fn groups_have_few_entries_each_of_small_matrices() {
     let of = |rows, nnz, lanes, tiles| {
         let groups = Groups { lanes, tiles };
-        let Limits { most, part, alone, quota, pairs } = Limits::of_groups((rows, nnz), groups, 132);
-        assert_eq!((pairs, most, quota), (2 * alone, 4 * alone, 0));
-        (alone, part)
+        let RowLimits {
+            longest_unsplit_row,
+            longest_part,
+            longest_row_in_run,
+            run_length,
+            longest_row_of_pair,
+        } = RowLimits::of_groups((rows, nnz), groups, 132);
+        assert_eq!(longest_row_of_pair, 2 * longest_row_in_run);
+        assert_eq!((longest_unsplit_row, run_length), (4 * longest_row_in_run, 0));
+        (longest_row_in_run, longest_part)
     };
     // A small matrix of short rows, with groups of 8 lanes and of a warp, and four tiles.
     assert_eq!([of(17_758, 126_150, 8, 1), of(17_758, 126_150, 32, 1)], [(32, 256), (32, 236)]);
@@ -34,7 +44,7 @@ fn groups_have_few_entries_each_of_small_matrices() {
     assert_eq!(of(2_048, 383_955, 8, 1), (56, 512));
     // Few long rows: a block each, or several.
     assert_eq!(of(1_000, 259_091, 8, 1), (16, 480));
-    // Counters suffice for all pieces.
+    // Counters suffice for all parts.
     assert_eq!(of(1 << 30, 1 << 40, 8, 1), (128, 1 << 24));
 }
 
@@ -93,17 +103,27 @@ fn lists_without_analysis_have_room_for_all() {
     // A small matrix, with a row per run; a large one of short rows, with eight; long rows.
     let of = |rows, nnz| Unanalyzed::new(rows, nnz, 32 * 4, 8448);
     let small = of(60_000, 270_000);
-    assert_eq!((small.rows_a_run, small.limits.alone, small.limits.most), (4, 93, WARP));
+    assert_eq!(
+        (small.rows_a_run, small.limits.longest_row_in_run, small.limits.longest_unsplit_row),
+        (4, 93, LONGEST_UNSPLIT_ROW)
+    );
     assert_eq!(of(10_000, 50_000).rows_a_run, 1);
     assert_eq!(of(1_000_000, 4_000_000).rows_a_run, 8);
     let long = of(100_000, 7_000_000);
-    assert_eq!((long.rows_a_run, long.limits.alone, long.limits.most), (1, 828, 828));
+    assert_eq!(
+        (long.rows_a_run, long.limits.longest_row_in_run, long.limits.longest_unsplit_row),
+        (1, 828, 828)
+    );
     for nnz in [1, 100, 1 << 20, 1 << 28, 1 << 33, 1 << 40] {
         for (rows, row_bytes) in [(1, 4), (1000, 128), (nnz / 100, 4096), (nnz / 2, 8192), (nnz, 1 << 20)] {
             let Unanalyzed { limits, rows_a_run, slots, counters, .. } =
                 Unanalyzed::new(rows, nnz, row_bytes, 8448);
             // Lengths at which rows are just split, or just listed.
-            assert!(limits.alone >= 1 && limits.most >= WARP && limits.part >= limits.most);
+            assert!(
+                limits.longest_row_in_run >= 1
+                    && limits.longest_unsplit_row >= LONGEST_UNSPLIT_ROW
+                    && limits.longest_part >= limits.longest_unsplit_row
+            );
             assert!((1..=ROWS_OF_A_RUN).contains(&rows_a_run) && slots * row_bytes <= UNANALYZED_SUMS);
             assert!(counters <= (COUNTER_BYTES / 4) as i64 - 8, "{rows} {nnz}");
         }
@@ -121,15 +141,21 @@ fn lists_are_taken_by_no_more_blocks_than_they_need() {
 
 #[test]
 fn counters_suffice_for_all_that_is_cut() {
-    let short = Limits::new(60_000, 500_000, 4000, 8448).unwrap();
-    assert_eq!((short.most, short.part, short.quota), (WARP, PART, QUOTA));
+    let short = RowLimits::new(60_000, 500_000, 4000, 8448).unwrap();
+    assert_eq!(
+        (short.longest_unsplit_row, short.longest_part, short.run_length),
+        (LONGEST_UNSPLIT_ROW, LONGEST_PART, RUN_LENGTH)
+    );
     for nnz in [1 << 20, 1 << 28, 1 << 33, 1 << 40] {
         for rows in [1000, nnz / 100, nnz / 10] {
-            let limits = Limits::new(rows, nnz, nnz, 8448).unwrap();
-            // Split rows are longer than a piece; there is a counter for each 16 pieces and for each row.
-            let (cut, parts) = (nnz / limits.part, 2 * nnz / limits.part);
+            let limits = RowLimits::new(rows, nnz, nnz, 8448).unwrap();
+            // Split rows are longer than a part; there is a counter for each 16 parts and for each row.
+            let (cut, parts) = (nnz / limits.longest_part, 2 * nnz / limits.longest_part);
             assert!(parts / 16 + 2 * cut <= (COUNTER_BYTES / 4) as i64, "{rows} {nnz}");
-            assert!(parts <= 2 * PARTS.max(nnz / PART) && limits.most <= limits.part);
+            assert!(
+                parts <= 2 * MAX_PARTS.max(nnz / LONGEST_PART)
+                    && limits.longest_unsplit_row <= limits.longest_part
+            );
         }
     }
 }

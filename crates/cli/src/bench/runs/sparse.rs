@@ -110,7 +110,7 @@ impl<T: Number, I: Index> SparseProduct<T> for TarsiaProduct<'_, '_, T, I> {
         Ok((offsets, self.indices.download()?, self.values.download()?))
     }
 
-    /// Not known here; the row of the table has it.
+    /// Returns -1: the peak is not known here, the row of the table has it.
     fn peak_bytes(&self) -> f64 {
         -1.0
     }

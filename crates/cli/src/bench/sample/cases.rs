@@ -4,12 +4,13 @@
 use matrices::owned::OwnedCsr;
 use tarsia::facade::{
     order_rows, Algorithm, BackendKind, ComputeType, CountedProblem, DataType, FeatureSet, Operation,
-    Pattern, Reorder, SpmmStatistics, SpmvStatistics, Types, SENSIBLE,
+    Reorder, SpmmStatistics, SpmvStatistics, Types, SENSIBLE,
 };
 
 use super::draw::Draw;
 use crate::bench::number::Precision;
 use crate::demo::rows::{row_lengths, row_products};
+use crate::inspect::layouts;
 use crate::inspect::pattern::{compression, Pattern as FlatPattern};
 use crate::Result;
 
@@ -198,7 +199,7 @@ pub struct SampledMatrix {
     pub number: i64,
     /// Name from which it is made.
     pub name: String,
-    /// Its pattern.
+    /// Pattern of the matrix.
     pub pattern: OwnedCsr<()>,
     /// Features by which learned row orders are chosen.
     pub features: Vec<f32>,
@@ -220,7 +221,8 @@ pub struct RowOrder {
 impl SampledMatrix {
     /// Computes the statistics that these groups need; groups that do not suit the matrix are left out.
     pub fn new(number: i64, name: &str, pattern: OwnedCsr<()>, wanted: Wanted<'_>) -> Result<Self> {
-        let features = FeatureSet::of(&rows(&pattern)).numbers().map(|number| number as f32).to_vec();
+        let features =
+            FeatureSet::of(&layouts::pattern(&pattern)).numbers().map(|number| number as f32).to_vec();
         let mut out = SampledMatrix {
             number,
             name: name.into(),
@@ -288,7 +290,7 @@ impl SampledMatrix {
                 continue;
             }
             let is_made = !matches!(policy, Reorder::None | Reorder::Dcsr);
-            let rows = if is_made { Some(order_rows(&rows(a), policy)?) } else { None };
+            let rows = if is_made { Some(order_rows(&layouts::pattern(a), policy)?) } else { None };
             self.orders.push(RowOrder { policy, rows });
             candidates.push(Candidate { name, predicted_us: 0.0 });
         }
@@ -311,7 +313,7 @@ impl SampledMatrix {
 pub enum Wanted<'d> {
     /// All groups.
     All,
-    /// These groups.
+    /// The groups in this list.
     These(&'d [Group]),
     /// A number of groups, drawn.
     Some(usize, &'d mut Draw),
@@ -321,17 +323,6 @@ pub enum Wanted<'d> {
 
 fn flat(a: &OwnedCsr<()>) -> FlatPattern<'_, i64, i32> {
     FlatPattern { cols: a.cols, offsets: &a.offsets, indices: &a.indices }
-}
-
-fn rows(a: &OwnedCsr<()>) -> Pattern<'_, i64, i32> {
-    Pattern {
-        major: a.rows,
-        minor: a.cols,
-        base: 0,
-        offsets: &a.offsets[..],
-        indices: &a.indices[..],
-        by_columns: false,
-    }
 }
 
 fn types(precision: Precision) -> Types {
@@ -360,7 +351,7 @@ fn sensible(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
 
 fn spmv(a: &OwnedCsr<()>, precision: Precision) -> Case {
     let types = types(precision);
-    let statistics = SpmvStatistics::of(&rows(a), types.x.size());
+    let statistics = SpmvStatistics::of(&layouts::pattern(a), types.x.size());
     let problem = on_device(a, types);
     let candidate = |algorithm: Algorithm| {
         let seconds = problem.spmv_seconds(&statistics, algorithm);
@@ -372,7 +363,7 @@ fn spmv(a: &OwnedCsr<()>, precision: Precision) -> Case {
 
 fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -> Case {
     let types = types(precision);
-    let statistics = SpmmStatistics::of(&rows(a), types.a);
+    let statistics = SpmmStatistics::of(&layouts::pattern(a), types.a);
     let value = types.a.size() as f64;
     let mut candidates = Vec::new();
     for algorithm in SPMM {
@@ -407,7 +398,7 @@ fn spgemm(a: &OwnedCsr<()>) -> Result<Option<Case>> {
     let transposed = if a.rows == a.cols { None } else { Some(a.transpose()?) };
     let b = transposed.as_ref().unwrap_or(a);
     let found = compression(&flat(a), &flat(b))?;
-    let statistics = SpmmStatistics::of(&rows(a), DataType::R16F);
+    let statistics = SpmmStatistics::of(&layouts::pattern(a), DataType::R16F);
     let heavy = of_rows.iter().copied().filter(|&products| products > HEAVY);
     let right_tiles = sum_of_tiles(b, |_| 1);
     let tiles = sum_of_tiles(a, |_| 1);

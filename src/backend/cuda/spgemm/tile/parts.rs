@@ -20,14 +20,15 @@ use crate::types::Address;
 /// Bytes of a tile that C may have: column and row, masks, number of entries, and entries_before of its rows.
 const TILE_BYTES: usize = 4 + 4 + 2 * SIDE + 4 + 4 * SIDE;
 
-/// Number of tiles that C may have before each row of tiles, and in all, on the device and on the host.
-struct Met {
-    rows: DeviceBuffer<i64>,
-    host: Vec<i64>,
+/// Number of tiles that C may have before each row of tiles, and in all.
+struct PossibleTiles {
+    on_device: DeviceBuffer<i64>,
+    on_host: Vec<i64>,
 }
 
 /// Memory for the tiles of some rows of tiles.
-struct Work {
+struct TileMemory {
+    /// Number of tiles for which there is memory.
     most: usize,
     columns: DeviceBuffer<u32>,
     tile_rows: DeviceBuffer<u32>,
@@ -38,11 +39,11 @@ struct Work {
     entries: DeviceBuffer<i64>,
 }
 
-impl Work {
+impl TileMemory {
     /// Allocates memory for `most` tiles. `rows` is the number of all rows of tiles, since a part may have
     /// any.
     fn new(cx: &Context, most: usize, rows: usize) -> Result<Self> {
-        Ok(Work {
+        Ok(TileMemory {
             most,
             columns: DeviceBuffer::new(cx, most)?,
             tile_rows: DeviceBuffer::new(cx, most)?,
@@ -53,14 +54,14 @@ impl Work {
         })
     }
 
-    /// Allocates memory for as many tiles as fit into a `share`-th of the free memory, at least those of the
-    /// longest row of tiles, at most all.
-    fn fit(cx: &Context, met: &[i64], share: usize) -> Result<Self> {
-        let (rows, all) = (met.len() - 1, met[met.len() - 1] as usize);
-        let longest = met.windows(2).map(|row| (row[1] - row[0]) as usize).max().unwrap_or(0);
+    /// Allocates memory for as many tiles as fit into the free memory divided by `share`, at least those of the
+    /// longest row of tiles, at most all. `tiles_before` is [`PossibleTiles::on_host`].
+    fn fit(cx: &Context, tiles_before: &[i64], share: usize) -> Result<Self> {
+        let (rows, all) = (tiles_before.len() - 1, tiles_before[tiles_before.len() - 1] as usize);
+        let longest = tiles_before.windows(2).map(|row| (row[1] - row[0]) as usize).max().unwrap_or(0);
         let mut most = (memory::room(cx)? / share / TILE_BYTES).clamp(longest, all.max(longest));
         loop {
-            match optional(Work::new(cx, most, rows))? {
+            match optional(TileMemory::new(cx, most, rows))? {
                 Some(work) => return Ok(work),
                 None if most > longest => most = (most / 2).max(longest),
                 None => {
@@ -79,17 +80,24 @@ impl Work {
 
 impl CudaTile {
     /// Counts the tiles that C may have. Blocks.
-    fn met(&self, cx: &Context) -> Result<Met> {
-        let rows = self.count_tiles(cx)?;
-        let host = rows.read(0, rows.len())?;
-        Ok(Met { rows, host })
+    fn possible_tiles(&self, cx: &Context) -> Result<PossibleTiles> {
+        let on_device = self.count_tiles(cx)?;
+        let on_host = on_device.read(0, on_device.len())?;
+        Ok(PossibleTiles { on_device, on_host })
     }
 
-    /// Runs steps 1 and 2 for some rows of tiles, and writes the number of entries of their rows of C to
+    /// Finds the tiles of some rows of tiles (steps 1 and 2 of kernels/spgemm/tile.cu), and writes the number of entries of their rows of C to
     /// `entries`.
-    fn find_part(&self, cx: &Context, met: &Met, part: &Part, work: &Work, entries: Address) -> Result<()> {
+    fn find_part(
+        &self,
+        cx: &Context,
+        possible: &PossibleTiles,
+        part: &Part,
+        work: &TileMemory,
+        entries: Address,
+    ) -> Result<()> {
         let before = part.entries.start as usize;
-        let rows = met.rows.at(part.rows.start);
+        let rows = possible.on_device.at(part.rows.start);
         let m = self.shape.0 - (part.rows.start * SIDE) as i64;
         let arrays = [work.tile_rows.address(), work.columns.address()];
         self.fill_tiles(cx, part, rows, arrays, [work.masks.address(), work.counts.address()])?;
@@ -104,12 +112,12 @@ impl CudaTile {
 
     /// Runs the symbolic phase part by part. Blocks.
     pub(super) fn find_parts(&self, cx: &Context) -> Result<Product> {
-        let met = self.met(cx)?;
+        let possible = self.possible_tiles(cx)?;
         let m = self.shape.0 as usize;
         let row_starts = DeviceBuffer::<i64>::zeroed(cx, m + 1)?;
-        let work = Work::fit(cx, &met.host, 1)?;
-        for part in Part::cut(&met.host, 1, work.most as i64) {
-            self.find_part(cx, &met, &part, &work, row_starts.at(part.rows.start * SIDE))?;
+        let work = TileMemory::fit(cx, &possible.on_host, 1)?;
+        for part in Part::cut(&possible.on_host, 1, work.most as i64) {
+            self.find_part(cx, &possible, &part, &work, row_starts.at(part.rows.start * SIDE))?;
         }
         let nnz = starts(cx, &row_starts)?;
         let mut product = Product {
@@ -131,14 +139,14 @@ impl CudaTile {
         &self,
         cx: &Context,
         alpha: Scalar,
-        (met, tile_rows, work): (&Met, Range<usize>, &Work),
+        (possible, tile_rows, work): (&PossibleTiles, Range<usize>, &TileMemory),
         product: &Product,
         out: &Output,
     ) -> Result<()> {
         let first = tile_rows.start;
-        for part in Part::cut(&met.host[first..=tile_rows.end], 1, work.most as i64) {
+        for part in Part::cut(&possible.on_host[first..=tile_rows.end], 1, work.most as i64) {
             let part = Part { rows: part.rows.start + first..part.rows.end + first, ..part };
-            self.find_part(cx, met, &part, work, work.entries.address())?;
+            self.find_part(cx, possible, &part, work, work.entries.address())?;
             let many = grid((part.count() as usize).div_ceil(WARPS), "the tiles of C")?;
             let out = Output {
                 row_starts: product.row_starts.at(part.rows.start * SIDE),
@@ -167,9 +175,9 @@ impl CudaTile {
         product: &Product,
     ) -> Result<()> {
         let base = i64::from(c.base.code());
-        let met = self.met(cx)?;
+        let possible = self.possible_tiles(cx)?;
         // Rows of C that are transposed need memory as well as their tiles.
-        let work = Work::fit(cx, &met.host, if direct { 1 } else { 3 })?;
+        let work = TileMemory::fit(cx, &possible.on_host, if direct { 1 } else { 3 })?;
         let out = Output {
             row_starts: Address::NULL,
             entries_before: Address::NULL,
@@ -179,7 +187,7 @@ impl CudaTile {
             base,
         };
         if direct {
-            self.multiply_parts(cx, alpha, (&met, 0..self.left.tile_rows, &work), product, &out)?;
+            self.multiply_parts(cx, alpha, (&possible, 0..self.left.tile_rows, &work), product, &out)?;
             let starts = product.row_starts.address();
             target::write_offsets(cx, &self.shared_kernels, starts, c)?;
             return memory::synchronize(cx.stream);
@@ -192,7 +200,7 @@ impl CudaTile {
             };
             let out = Output { columns, values, wide: 0, base: 0, ..out };
             let tile_rows = part.rows.start / SIDE..part.rows.end.div_ceil(SIDE);
-            self.multiply_parts(cx, alpha, (&met, tile_rows, &work), product, &out)
+            self.multiply_parts(cx, alpha, (&possible, tile_rows, &work), product, &out)
         };
         by_parts.write(c, Origin::Computed(compute))
     }

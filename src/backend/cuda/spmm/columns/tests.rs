@@ -57,7 +57,12 @@ fn both_decisions_lead_to_the_product() {
         check_types(
             &matrix,
             &[F64::TYPES, F32::TYPES],
-            [4, 33, 300].map(|n| TestProduct { n, column_limits, copied: Some(1 << 20), ..BY_COLUMNS }),
+            [4, 33, 300].map(|n| TestProduct {
+                n,
+                column_limits,
+                max_copied_bytes: Some(1 << 20),
+                ..BY_COLUMNS
+            }),
         );
     }
 }

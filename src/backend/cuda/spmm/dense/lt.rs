@@ -17,7 +17,7 @@ use crate::types::{DataType, Order};
 /// Number of products (with different sizes or alignments of B and C) whose algorithm is remembered.
 const REMEMBERED: usize = 64;
 
-/// Products with their algorithms, the latest last; `None` where cublasLt has no algorithm.
+/// Sizes of products and the algorithms found for them, the latest last; `None` where cublasLt has no algorithm.
 type Known = Vec<(Sizes, Option<Arc<Matmul>>)>;
 
 /// Multiplier that uses cublasLt.
@@ -35,16 +35,15 @@ pub(super) struct Lt {
 /// Reasons for which cublasLt multiplies a copy of B.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Copied {
-    /// True if rows of B, and rows of the products, are padded to whole packs where they are not aligned to
-    /// packs.
-    pub widened: bool,
-    /// True if rows of zeros are added to B so that their number is one of whole packs ([`select::pads_k`]).
-    pub deepened: bool,
+    /// True if the n columns of B and of the products are padded to whole packs, where rows end inside a pack.
+    pub pads_n: bool,
+    /// True if the k rows of B are padded with rows of zeros to whole packs ([`select::pads_k`]).
+    pub pads_k: bool,
 }
 
 impl Copied {
     fn is_any(self) -> bool {
-        self.widened || self.deepened
+        self.pads_n || self.pads_k
     }
 }
 
@@ -70,19 +69,19 @@ impl Lt {
     ) -> Result<Self> {
         let n = problem.n_hint.max(0) as usize;
         let copied = Copied {
-            widened: Self::may_widen(problem, n) && select::copies_pay(problem.types, work),
-            deepened: Self::deepens(problem),
+            pads_n: Self::may_pad_n(problem, n) && select::copies_pay(problem.types, work),
+            pads_k: Self::pads_k(problem),
         };
         Self::new(device, library, problem.types.x, copied)
     }
 
-    /// Returns whether products have a larger k than op(A) has columns.
-    pub(super) fn deepens(problem: &SpmmProblem) -> bool {
+    /// Returns whether k is padded: products then have a larger k than op(A) has columns.
+    pub(super) fn pads_k(problem: &SpmmProblem) -> bool {
         select::pads_k(problem.types, problem.a.shape_of(problem.op).1 as usize)
     }
 
-    /// Returns whether rows of B and C are contiguous but end inside a pack.
-    pub(super) fn may_widen(problem: &SpmmProblem, n: usize) -> bool {
+    /// Returns whether n may have to be padded: rows of B and C are contiguous but end inside a pack.
+    pub(super) fn may_pad_n(problem: &SpmmProblem, n: usize) -> bool {
         let by_rows = Strides::new(problem.b_order, problem.op_b.transposes(), 0).col == 1
             && problem.c_order == Order::Row;
         by_rows && select::ends_inside_pack(problem.types, n)
@@ -90,17 +89,17 @@ impl Lt {
 
     /// Returns the kernels that copy B, if it is copied for a product with so many columns.
     pub(super) fn copies(&self, problem: &SpmmProblem, n: usize) -> Option<&Packs> {
-        self.packs.as_ref().filter(|_| self.copied.deepened || self.widens(problem, n))
+        self.packs.as_ref().filter(|_| self.copied.pads_k || self.pads_n(problem, n))
     }
 
-    /// Returns whether rows of B and of the products are padded to whole packs, for so many columns.
-    pub(super) fn widens(&self, problem: &SpmmProblem, n: usize) -> bool {
-        self.copied.widened && Self::may_widen(problem, n)
+    /// Returns whether the columns of B and of the products are padded to whole packs, for `n` columns.
+    pub(super) fn pads_n(&self, problem: &SpmmProblem, n: usize) -> bool {
+        self.copied.pads_n && Self::may_pad_n(problem, n)
     }
 
     /// Returns the k of the product, padding included, for an op(A) with `k` columns.
-    pub(super) fn depth(&self, k: usize, size: usize) -> usize {
-        if self.copied.deepened {
+    pub(super) fn padded_k(&self, k: usize, size: usize) -> usize {
+        if self.copied.pads_k {
             padded(k, size)
         } else {
             k

@@ -1,6 +1,6 @@
 //! Copies of op(B) in the workspace, in rows of whole packs of 16 bytes.
 
-use super::super::{copy_b, pack_kernel, product, Strides};
+use super::super::{copy_b, pack_kernel, saturating_product, Strides};
 use super::{DenseOperand, PACK_ROWS, THREADS};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
@@ -38,7 +38,7 @@ impl Packs {
 
     /// Bytes of a copy of k × n elements.
     pub(super) fn bytes(&self, k: usize, n: usize) -> usize {
-        product(&[k, padded(n, self.size), self.size])
+        saturating_product(&[k, padded(n, self.size), self.size])
     }
 
     /// Returns whether all rows of B begin at whole packs already.
@@ -47,18 +47,18 @@ impl Packs {
         b.is_by_rows() && b.at.is_aligned(PACK) && row_bytes % PACK == 0
     }
 
-    /// Copies B, which is k × n, to `to`, as `depth` rows; the elements behind the last column and row become
+    /// Copies B, which is k × n, to `to`, as `padded_k` rows; the elements behind the last column and row become
     /// 0.
     pub(super) fn copy(
         &self,
         cx: &Context,
         b: DenseOperand,
-        (k, depth, n): (usize, usize, usize),
+        (k, padded_k, n): (usize, usize, usize),
         to: Address,
     ) -> Result<DenseOperand> {
         let ld = padded(n, self.size);
         if b.is_by_rows() {
-            let packs = product(&[k, ld / (PACK / self.size)]);
+            let packs = saturating_product(&[k, ld / (PACK / self.size)]);
             let blocks = blocks_of_grid(
                 packs.div_ceil(THREADS as usize),
                 "B: it has more elements than one launch can copy",
@@ -75,8 +75,8 @@ impl Packs {
             let from = (b.at, b.strides, self.size);
             copy_b(cx, &self.columns, from, (k as i64, n), (to, ld as i64), 0, Address::NULL)?;
         }
-        if depth > k {
-            memory::zero(to.offset(self.bytes(k, n)), self.bytes(depth - k, n), cx.stream)?;
+        if padded_k > k {
+            memory::zero(to.offset(self.bytes(k, n)), self.bytes(padded_k - k, n), cx.stream)?;
         }
         Ok(DenseOperand { at: to, strides: Strides { row: ld as i64, col: 1 }, ..b })
     }

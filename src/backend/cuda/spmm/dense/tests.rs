@@ -98,7 +98,7 @@ impl By {
     /// Builds the executor; `None` if cublasLt is not installed or the multiplier does not apply.
     fn build(self, cx: &DeviceCall<'_>, problem: &SpmmProblem) -> Option<DenseSpmm> {
         let n = problem.n_hint as usize;
-        if self == By::Copies && !Lt::may_widen(problem, n) {
+        if self == By::Copies && !Lt::may_pad_n(problem, n) {
             return None;
         }
         if self == By::Parts && problem.types != F32::TYPES {
@@ -113,7 +113,7 @@ impl By {
                 println!("SKIP cublasLt is not installed");
                 return None;
             };
-            let copied = Copied { widened: self == By::Copies, deepened: Lt::deepens(problem) };
+            let copied = Copied { pads_n: self == By::Copies, pads_k: Lt::pads_k(problem) };
             Engine::Lt(Lt::new(cx.device, library, problem.types.x, copied).unwrap())
         };
         let shared = &SharedResults::new(cx.device);

@@ -195,7 +195,7 @@ fn blocks_take_long_lists_by_turns() {
 #[test]
 fn copies_are_made_for_some_columns_at_a_time() {
     let matrix = with_longer(2700, 3, &[600, 5000]);
-    let once = TestProduct { once: true, copied: Some(1 << 20), beta: 0.5, pad: 1, ..PLAIN };
+    let once = TestProduct { once: true, max_copied_bytes: Some(1 << 20), beta: 0.5, pad: 1, ..PLAIN };
     for orders in [(Order::Col, Order::Row), (Order::Row, Order::Col), (Order::Col, Order::Col)] {
         check_types(
             &matrix,

@@ -1,6 +1,6 @@
 //! Builder of the blocks of src/format/bcsr.rs on the device (kernels/format/bcsr.cu).
 
-use super::super::parts::{self, grid, WorkItems};
+use super::super::parts::{self, grid, WindowLists};
 use crate::backend::cuda::convert::device_wide::starts;
 use crate::backend::cuda::convert::values::Slots;
 use crate::backend::cuda::convert::{bits_of_values, origins_address, Origins};
@@ -32,7 +32,7 @@ pub(super) struct Arrays {
     pub(super) col_count: i64,
     pub(super) nnz: i64,
     pub(super) order: Option<DeviceBuffer<u32>>,
-    pub(super) work: WorkItems,
+    pub(super) lists: WindowLists,
     pub(super) columns: DeviceBuffer<u32>,
     /// Values of the matrix's type, as bytes.
     pub(super) values: DeviceBuffer<u8>,
@@ -153,7 +153,7 @@ impl Arrays {
                     segments, starts.address(), first.address())?;
             }
         }
-        let work = parts::schedule(cx, &first, row_blocks, blocks as i64, limit)?;
+        let lists = parts::schedule(cx, "smat", &first, row_blocks, blocks as i64, limit)?;
         let columns = DeviceBuffer::<u32>::new(cx, blocks)?;
         let bytes = blocks.saturating_mul(rules.places()).saturating_mul(size);
         let values = DeviceBuffer::<u8>::zeroed(cx, bytes)?;
@@ -176,7 +176,7 @@ impl Arrays {
             col_count: rows.cols,
             nnz: rows.nnz,
             order,
-            work,
+            lists,
             columns,
             values,
             masks,
@@ -185,4 +185,4 @@ impl Arrays {
         filled(cx, out)
     }
 }
-filled_members!(Arrays { order, work, columns, values, masks, slots });
+filled_members!(Arrays { order, lists, columns, values, masks, slots });

@@ -47,13 +47,13 @@ fn same<V: Element + PartialEq>(
             let cut = source.cut(cx).unwrap();
             let counted = source.count(cx, &cut, rules.width).unwrap();
             let found = Arrays::build(cx, source, &cut, counted, rules).unwrap();
-            assert_eq!(all(&found.work.items), expected.items[..], "{what}");
-            assert_eq!(all(&found.work.parts), expected.parts[..], "{what}");
+            assert_eq!(all(&found.lists.items), expected.items[..], "{what}");
+            assert_eq!(all(&found.lists.parts), expected.parts[..], "{what}");
             assert_eq!(all(&found.columns), expected.columns[..], "{what}");
             assert_eq!(all(&found.masks), expected.masks[..], "{what}");
             assert_eq!(all(&found.values), bytemuck::cast_slice::<V, u8>(&expected.values), "{what}");
             let parts_cut = expected.parts.last().map_or(0, |part| part.counter + 1);
-            assert_eq!(found.work.cut, i64::from(parts_cut), "{what}");
+            assert_eq!(found.lists.split_count, i64::from(parts_cut), "{what}");
             let slots = found.slots.as_ref().map(|slots| all(&slots.slots));
             let expected_slots = expected.slots.as_ref().filter(|_| keep).map(|slots| slots.to_vec());
             assert_eq!(slots, expected_slots, "{what}");

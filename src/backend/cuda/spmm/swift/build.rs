@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::parts::{self, grid, WorkItems};
+use super::super::parts::{self, grid, WindowLists};
 use crate::backend::cuda::check::{self, blocks};
 use crate::backend::cuda::convert::device_wide::{sorted, Narrow};
 use crate::backend::cuda::convert::values::Slots;
@@ -185,7 +185,7 @@ filled_members!(BlockArrays { order, columns, values, rows, positions, offsets, 
 /// Form `crate::format::swift::bands::Bands` on the device.
 pub(super) struct BandArrays {
     pub(super) row_count: i64,
-    pub(super) work: WorkItems,
+    pub(super) lists: WindowLists,
     pub(super) columns: DeviceBuffer<u32>,
     pub(super) rows: DeviceBuffer<u8>,
     /// Values of the matrix's type, as bytes.
@@ -215,7 +215,7 @@ impl BandArrays {
         }
         drop(keys);
         let limit = bands::limit(nnz as usize);
-        let work = parts::schedule(cx, &first, band_count, nnz, limit)?;
+        let lists = parts::schedule(cx, "swift", &first, band_count, nnz, limit)?;
         let columns = DeviceBuffer::<u32>::new(cx, nnz as usize)?;
         let rows = DeviceBuffer::<u8>::new(cx, nnz as usize)?;
         let stored = a.values(cx)?;
@@ -228,7 +228,7 @@ impl BandArrays {
                 a.parameter(), values, numbers.address(), columns.address(), stored.address(), rows.address(),
                 note)?;
         }
-        filled(cx, BandArrays { row_count, work, columns, rows, values: stored, slots })
+        filled(cx, BandArrays { row_count, lists, columns, rows, values: stored, slots })
     }
 }
-filled_members!(BandArrays { work, columns, rows, values, slots });
+filled_members!(BandArrays { lists, columns, rows, values, slots });

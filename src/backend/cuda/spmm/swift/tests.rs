@@ -75,9 +75,12 @@ fn same<V: Element + PartialEq>(cx: &DeviceCall<'_>, matrix: &TestMatrix, value:
 
         let expected = HostBands::build(&allocator(), &matrix.pattern(), &values, origin).unwrap();
         let found = BandArrays::build(cx, &sorted).unwrap();
-        assert_eq!(all(&found.work.items), expected.items[..]);
-        assert_eq!(all(&found.work.parts), expected.parts[..]);
-        assert_eq!(found.work.cut, expected.parts.last().map_or(0, |part| i64::from(part.counter) + 1));
+        assert_eq!(all(&found.lists.items), expected.items[..]);
+        assert_eq!(all(&found.lists.parts), expected.parts[..]);
+        assert_eq!(
+            found.lists.split_count,
+            expected.parts.last().map_or(0, |part| i64::from(part.counter) + 1)
+        );
         assert_eq!(all(&found.columns), expected.columns[..]);
         assert_eq!(all(&found.rows), expected.rows[..]);
         assert_eq!(all(&found.values), bytemuck::cast_slice::<V, u8>(&expected.values));

@@ -13,9 +13,9 @@ use crate::backend::cuda::memory::{filled, filled_from, filled_members, DeviceBu
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::spmm::analysis::Analysis;
 use crate::backend::cuda::spmm::packing::{Packed, Packing};
-use crate::backend::cuda::spmm::parts::WorkItems;
+use crate::backend::cuda::spmm::parts::WindowLists;
 use crate::error::Result;
-use crate::format::window::{Item, Rules, WindowShape, WHOLE};
+use crate::format::window::{Rules, WindowShape, WorkItem, WHOLE};
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::types::Address;
@@ -81,7 +81,7 @@ pub(in crate::backend::cuda::spmm) trait TileStore:
     /// Returns the rules for copies of B.
     fn packing(device: &Device, problem: &SpmmProblem, arrays: &Arrays<Self>) -> Result<Packing>;
 
-    /// Returns the flags that only these kernels know.
+    /// Returns the kernels' flags that only this kind of tiles has.
     fn flags(b: &Packed) -> i64;
 
     /// Returns the ratio of slots for values to stored entries.
@@ -98,13 +98,13 @@ pub(in crate::backend::cuda::spmm) struct Arrays<T: TileStore> {
     pub(super) nnz: i64,
     /// Number of columns of all windows together.
     pub(super) distinct: i64,
-    pub(super) work: WorkItems,
+    pub(super) lists: WindowLists,
     pub(super) columns: DeviceBuffer<u32>,
     pub(super) tiles: T,
     pub(super) values: DeviceBuffer<T::Value>,
     pub(super) slots: Option<Slots>,
 }
-filled_members!(where T: TileStore, Arrays<T> { work, columns, tiles, values, slots });
+filled_members!(where T: TileStore, Arrays<T> { lists, columns, tiles, values, slots });
 
 impl<T: TileStore> Arrays<T> {
     /// Makes the layout of rows that have been validated and are sorted, with values of `size` bytes. `origins`
@@ -122,14 +122,14 @@ impl<T: TileStore> Arrays<T> {
         if rows.rows == 0 || rows.nnz == 0 {
             // Every window has no blocks.
             let windows = windows_of(rows.rows, height) as u32;
-            let item = |window| Item { window, first: 0, end: 0, part: WHOLE };
+            let item = |window| WorkItem { window, first: 0, end: 0, part: WHOLE };
             let items: Vec<_> = (0..windows).map(item).collect();
             let empty = Arrays {
                 height,
                 row_count: rows.rows,
                 nnz: 0,
                 distinct: 0,
-                work: WorkItems { items: DeviceBuffer::from_slice(cx, &items)?, ..WorkItems::none(cx)? },
+                lists: WindowLists { items: DeviceBuffer::from_slice(cx, &items)?, ..WindowLists::none(cx)? },
                 columns: DeviceBuffer::new(cx, 0)?,
                 tiles: T::empty(cx)?,
                 values: DeviceBuffer::new(cx, 0)?,
@@ -145,8 +145,8 @@ impl<T: TileStore> Arrays<T> {
         let arrays = [columns.address(), values.address(), from, to];
         tiles.fill(cx, rows, &found, (height, size), arrays)?;
         let (row_count, nnz, distinct) = (rows.rows, rows.nnz, found.distinct);
-        let work = found.work;
-        let made = Arrays { height, row_count, nnz, distinct, work, columns, tiles, values, slots };
+        let lists = found.lists;
+        let made = Arrays { height, row_count, nnz, distinct, lists, columns, tiles, values, slots };
         filled_from(cx, made, found.arrays)
     }
 }

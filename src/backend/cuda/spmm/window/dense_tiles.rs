@@ -116,13 +116,13 @@ impl TileStore for DenseTiles {
 
     fn matrix(&self, arrays: &Arrays<Self>, order: Address) -> WindowMatrix {
         WindowMatrix {
-            items: arrays.work.items.address(),
-            parts: arrays.work.parts.address(),
+            items: arrays.lists.items.address(),
+            parts: arrays.lists.parts.address(),
             columns: arrays.columns.address(),
             tiles: self.tiles.address(),
             values: arrays.values.address(),
             stored: self.stored.address(),
-            item_count: arrays.work.items.len() as i64,
+            item_count: arrays.lists.items.len() as i64,
             rows: arrays.row_count,
             order,
         }
@@ -141,7 +141,7 @@ impl TileStore for DenseTiles {
             types.y = DataType::R32F;
         }
         let (height, sharing) = (arrays.height, rules.sharing as u32);
-        let parts = [arrays.work.parts.len(), arrays.work.items.len()];
+        let parts = [arrays.lists.parts.len(), arrays.lists.items.len()];
         let form = |form| match form {
             Staged(columns) => {
                 let (stages, warps) = staged_shape(height, columns);

@@ -177,13 +177,13 @@ impl TileStore for MaskedTiles {
 
     fn matrix(&self, arrays: &Arrays<Self>, order: Address) -> MaskedMatrix {
         MaskedMatrix {
-            items: arrays.work.items.address(),
-            parts: arrays.work.parts.address(),
+            items: arrays.lists.items.address(),
+            parts: arrays.lists.parts.address(),
             columns: arrays.columns.address(),
             masks: self.masks.address(),
             starts: self.starts.address(),
             values: arrays.values.address(),
-            item_count: arrays.work.items.len() as i64,
+            item_count: arrays.lists.items.len() as i64,
             rows: arrays.row_count,
             order,
         }

@@ -8,10 +8,10 @@ use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::{filled_members, DeviceBuffer, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
-use crate::backend::cuda::spmm::parts::WorkItems;
+use crate::backend::cuda::spmm::parts::WindowLists;
 use crate::error::Result;
 use crate::format::window::statistics::samples;
-use crate::format::window::{check_count, Counts, Item, WindowPart, WindowShape, HEIGHTS, MOST_CUT};
+use crate::format::window::{check_count, Counts, WindowPart, WindowShape, WorkItem, HEIGHTS, MOST_SPLIT};
 use crate::select::spmm::window::{keys_at_once, threads_of};
 use crate::types::Address;
 
@@ -138,7 +138,7 @@ pub(crate) struct Numbering {
     pub(crate) distinct: i64,
     pub(crate) blocks: i64,
     pub(crate) tiles: i64,
-    pub(crate) work: WorkItems,
+    pub(crate) lists: WindowLists,
     pub(crate) arrays: NumberingArrays,
 }
 
@@ -155,13 +155,13 @@ pub(crate) struct NumberingArrays {
     /// Number of blocks before each window. If there are masks, the tiles before each window follow,
     /// continuing the sums.
     starts: DeviceBuffer<i64>,
-    /// Parts, cut windows and long windows before each window, one after another, with their sums behind each.
+    /// Parts, split windows and long windows before each window, one after another, with their sums behind each.
     before: DeviceBuffer<i64>,
 }
 filled_members!(NumberingArrays { ranks, list, of_windows, masks, starts, before });
 
 impl Numbering {
-    /// Numbers the columns, and cuts windows into parts of at most `most` blocks
+    /// Numbers the columns, and splits windows into parts of at most `most` blocks
     /// ([`crate::format::window::Rules::most`]). The rows must be sorted, with at least one entry and fewer
     /// than 2^32 entries. Blocks.
     pub(crate) fn new(
@@ -185,7 +185,7 @@ impl Numbering {
         let kernel = RANKS.load(cx.device, (rows.widths(),))?;
         let kernel_of = |name: &str| cx.device.modules().kernel(CONVERT, name);
         let (kernel_shape, shared) = KernelShape::new(shape, height, rows.cols);
-        let (most, most_cut) = (most as i64, MOST_CUT as i64);
+        let (most, most_split) = (most as i64, MOST_SPLIT as i64);
         // SAFETY: the arrays have these lengths; a window's masks begin at the number of entries before the
         // window, divided by the columns of a block, plus the window's number.
         unsafe {
@@ -194,28 +194,30 @@ impl Numbering {
                 ranks.address(), list.address(), masks.address(), of_windows.address(), starts.address())?;
             device_wide::scan_in_place(cx, starts.address(), starts.len())?;
             launch!(kernel_of("window_count_items")?, threads(windows + 1)?, THREADS, 0, cx.stream;
-                windows, starts.address(), of_windows.address(), most, most_cut, before.address(), words.at(0))?;
+                windows, starts.address(), of_windows.address(), most, most_split, before.address(), words.at(0))?;
             device_wide::scan_in_place(cx, before.address(), before.len())?;
             launch!(kernel_of("window_totals")?, 1, 1, 0, cx.stream;
                 windows, starts.address(), i32::from(has_masks), before.address(), words.host(1))?;
         }
         words.fetch(cx, 1)?;
-        let &[distinct, blocks, tiles, part_count, cut] = words.wait(cx)?.first_chunk().expect("a page");
+        let &[distinct, blocks, tiles, part_count, split_count] =
+            words.wait(cx)?.first_chunk().expect("a page");
         check_count("blocks", blocks as usize)?;
         check_count("tiles", tiles as usize)?;
-        let items = DeviceBuffer::<Item>::new(cx, part_count as usize + windows as usize - cut as usize)?;
+        let items =
+            DeviceBuffer::<WorkItem>::new(cx, part_count as usize + windows as usize - split_count as usize)?;
         let parts = DeviceBuffer::<WindowPart>::new(cx, part_count as usize)?;
         // SAFETY: the sums say where each window's items and parts go.
         unsafe {
             launch!(kernel_of("window_items")?, threads(windows)?, THREADS, 0, cx.stream;
-                windows, starts.address(), most, most_cut, before.address(), items.address(), parts.address())?;
+                windows, starts.address(), most, most_split, before.address(), items.address(), parts.address())?;
         }
         Ok(Numbering {
             windows,
             distinct: distinct as i64,
             blocks: blocks as i64,
             tiles: tiles as i64,
-            work: WorkItems { items, parts, cut: cut as i64 },
+            lists: WindowLists { items, parts, split_count: split_count as i64 },
             arrays: NumberingArrays { ranks, list, of_windows, masks, starts, before },
         })
     }

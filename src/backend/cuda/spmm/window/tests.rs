@@ -40,14 +40,14 @@ fn same(cx: &DeviceCall<'_>, matrix: &TestMatrix, rules: Rules, widths: (IndexTy
         let found = Arrays::<DenseTiles>::build(cx, &uploaded.rows, 2, rules, keep.then_some(None)).unwrap();
         assert_eq!(all(&found.columns), expected.columns[..], "{what}");
         assert_eq!(all(&found.tiles.tiles), expected.store.tiles[..], "{what}");
-        assert_eq!(all(&found.work.items), expected.items[..], "{what}");
-        assert_eq!(all(&found.work.parts), expected.parts[..], "{what}");
+        assert_eq!(all(&found.lists.items), expected.items[..], "{what}");
+        assert_eq!(all(&found.lists.parts), expected.parts[..], "{what}");
         assert_eq!(all(&found.tiles.stored), expected.store.stored[..], "{what}");
         let values = expected.values.iter().map(|value| value.to_bits());
         assert!(all(&found.values).into_iter().eq(values), "{what}");
         assert_eq!(found.distinct as usize, expected.distinct, "{what}");
         let cut = expected.parts.last().map_or(0, |part| part.counter + 1);
-        assert_eq!(found.work.cut, i64::from(cut), "{what}");
+        assert_eq!(found.lists.split_count, i64::from(cut), "{what}");
         assert_eq!(found.slots.is_some(), keep);
         if let Some(slots) = &found.slots {
             assert_eq!(all(&slots.slots), expected.slots.as_ref().unwrap()[..], "{what}");

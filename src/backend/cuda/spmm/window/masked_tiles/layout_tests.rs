@@ -35,8 +35,8 @@ fn same_values<V: Pod + Element>(
         let what = format!("{rules:?} {widths:?} {size} {keep}");
         let found =
             Arrays::<MaskedTiles>::build(cx, &uploaded.rows, size, rules, keep.then_some(None)).unwrap();
-        assert_eq!(all(&found.work.items), expected.items[..], "{what}");
-        assert_eq!(all(&found.work.parts), expected.parts[..], "{what}");
+        assert_eq!(all(&found.lists.items), expected.items[..], "{what}");
+        assert_eq!(all(&found.lists.parts), expected.parts[..], "{what}");
         assert_eq!(all(&found.columns), expected.columns[..], "{what}");
         assert_eq!(all(&found.tiles.masks), expected.store.masks[..], "{what}");
         assert_eq!(all(&found.tiles.starts), expected.store.starts[..], "{what}");
@@ -45,7 +45,7 @@ fn same_values<V: Pod + Element>(
         assert_eq!(found.values.len() % PACK, 0);
         assert_eq!(found.distinct as usize, expected.distinct, "{what}");
         let cut = expected.parts.last().map_or(0, |part| part.counter + 1);
-        assert_eq!(found.work.cut, i64::from(cut), "{what}");
+        assert_eq!(found.lists.split_count, i64::from(cut), "{what}");
         assert_eq!(found.slots.is_some(), keep);
         if let Some(slots) = &found.slots {
             assert_eq!(all(&slots.slots), expected.slots.as_ref().unwrap()[..], "{what}");
