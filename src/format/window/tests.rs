@@ -177,11 +177,11 @@ fn a_sample_of_a_large_matrix_is_counted() {
     let pattern = matrix.pattern();
     let mut scratch = vec![[0; 2]; 64 * 40];
     let counts = Counts::of(&pattern, rows, SHAPE, &mut scratch);
-    assert_eq!(statistics::samples(rows, matrix.values.len()), (20_000, Some(11)));
-    assert!((64 * 2048..64 * 2048 + 64 * 39 * 64).contains(&counts.sampled_nnz));
+    assert_eq!(statistics::samples(rows, matrix.values.len()), (20_000, Some(8)));
+    assert!((64 * 256..64 * 256 + 64 * 39 * 64).contains(&counts.sampled_nnz));
     assert_eq!(counts.all_columns(8), matrix.values.len() as f64 / counts.reuse(8));
     let (blocks, tiles) = counts.all_blocks(16, SHAPE);
-    assert!(blocks == tiles && (blocks / (rows as f64 / 16.0) - 1.0).abs() < 0.1, "{blocks}");
+    assert!(blocks == tiles && (blocks / (rows as f64 / 16.0) - 1.0).abs() < 0.15, "{blocks}");
     // Windows of too many entries are not sampled.
     let dense = TestMatrix::new(0, 3000, &[2100; 64], |_, entry| entry);
     let counts = Counts::of(&dense.pattern(), 64, SHAPE, &mut []);
@@ -190,11 +190,11 @@ fn a_sample_of_a_large_matrix_is_counted() {
 
 #[test]
 fn a_window_of_each_part_is_looked_at() {
-    for (rows, nnz) in [(64 * 2048, 1), (64 * 2049, 1), (64 * 3000 - 5, 64 * 3000), (100_000, 1 << 28)] {
+    for (rows, nnz) in [(64 * 256, 1), (64 * 257, 1), (64 * 3000 - 5, 64 * 3000), (100_000, 1 << 28)] {
         let (windows, log2) = statistics::samples(rows, nnz);
         assert_eq!(windows, rows.div_ceil(64));
         let count = log2.map_or(windows, |log2| 1 << log2);
-        assert!(count <= windows && (128.min(windows)..=2048).contains(&count));
+        assert!(count <= windows && (128.min(windows)..=256).contains(&count));
         let found: Vec<_> = (0..count).map(|k| statistics::window_of(k, log2, windows)).collect();
         assert!(found.is_sorted_by(|a, b| a < b) && found[count - 1] < windows);
     }
