@@ -337,7 +337,9 @@ impl TestProduct {
             true => {
                 let mut product = once::product(cx.device, &problem).unwrap().unwrap();
                 product.max_copied_bytes = self.max_copied_bytes.unwrap_or(product.max_copied_bytes);
-                product.column_limits = self.column_limits.or(product.column_limits);
+                // The decision stands in front of the lists, for which the workspace has room only if there are any.
+                let forced = self.column_limits.filter(|_| product.schedule.list_blocks() > 0);
+                product.column_limits = forced.or(product.column_limits);
                 Box::new(product)
             }
             false => crate::backend::cuda::spmm::build(cx, &problem, &choice, None).unwrap(),

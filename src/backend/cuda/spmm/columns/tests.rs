@@ -72,7 +72,10 @@ fn both_decisions_lead_to_the_product() {
 #[test]
 fn decisions_are_by_the_longest_row_and_by_sectors() {
     let Some((device, cx)) = context_of_device() else { return };
-    let counters = DeviceBuffer::from_slice(&cx, &vec![0_u32; COUNTER_BYTES / 4]).unwrap();
+    let counters = {
+        let cx = device.call(&cx).unwrap();
+        DeviceBuffer::from_slice(&cx, &vec![0_u32; COUNTER_BYTES / 4]).unwrap()
+    };
     let cx = Context { counters: counters.address(), ..cx };
     let cx = &device.call(&cx).unwrap();
     // Rows of 8 entries side by side: 32 lanes read 32 doubles, which are 8 or 9 sectors, so 0.27 an entry.
