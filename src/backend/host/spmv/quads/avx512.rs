@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{prefetch, store, AHEAD, SMALL_X};
+use super::{prefetch, store, AHEAD};
 use crate::backend::host::spmv::Opened;
 use crate::format::quads::{Start, GROUPS, SIDE, SLAB};
 use crate::format::Quads;
@@ -111,14 +111,11 @@ impl Places for [__m512d; 2] {
 /// # Safety
 /// [`super::uses_avx512`] is true for `C`, and x has all columns.
 pub(super) unsafe fn item<C: Combo>(layout: &Quads<C::A>, start: Start, last: usize, opened: &Opened<'_, C>) {
-    let fetches = layout.col_count * size_of::<C::X>() > SMALL_X;
     // SAFETY: the caller's promise.
     unsafe {
-        match (size_of::<C::Acc>(), fetches) {
-            (4, true) => slabs::<C, __m512, true>(layout, start, last, opened),
-            (4, false) => slabs::<C, __m512, false>(layout, start, last, opened),
-            (_, true) => slabs::<C, [__m512d; 2], true>(layout, start, last, opened),
-            (_, false) => slabs::<C, [__m512d; 2], false>(layout, start, last, opened),
+        match size_of::<C::Acc>() {
+            4 => slabs::<C, __m512>(layout, start, last, opened),
+            _ => slabs::<C, [__m512d; 2]>(layout, start, last, opened),
         }
     }
 }
@@ -126,7 +123,7 @@ pub(super) unsafe fn item<C: Combo>(layout: &Quads<C::A>, start: Start, last: us
 /// # Safety
 /// As for [`item`]; the numbers of `P` are of the types of `C`.
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c,popcnt")]
-unsafe fn slabs<C: Combo, P: Places, const FETCH: bool>(
+unsafe fn slabs<C: Combo, P: Places>(
     layout: &Quads<C::A>,
     start: Start,
     last: usize,
@@ -141,9 +138,7 @@ unsafe fn slabs<C: Combo, P: Places, const FETCH: bool>(
         for number in start.slab as usize..last {
             let slab = &layout.slabs[number];
             let x = opened.x.as_ptr().cast::<P::Number>().add(slab.base as usize);
-            if FETCH {
-                prefetch(x.wrapping_add(AHEAD.2));
-            }
+            prefetch(x.wrapping_add(AHEAD.2));
             let mut groups = [P::zeros(); GROUPS];
             for (group, places) in groups.iter_mut().enumerate() {
                 let mut sums = P::zeros();
@@ -157,10 +152,8 @@ unsafe fn slabs<C: Combo, P: Places, const FETCH: bool>(
                     }
                 } else {
                     for _ in 0..blocks {
-                        if FETCH {
-                            prefetch(values.cast::<u8>().wrapping_add(AHEAD.0));
-                            prefetch(words.cast::<u8>().wrapping_add(AHEAD.1));
-                        }
+                        prefetch(values.cast::<u8>().wrapping_add(AHEAD.0));
+                        prefetch(words.cast::<u8>().wrapping_add(AHEAD.1));
                         let word = words.read();
                         sums.add(word >> 16, values, x.add((word & 0xffff) as usize));
                         values = values.add((word >> 16).count_ones() as usize);

@@ -181,9 +181,9 @@ fn blocks_are_taken_where_they_are_dense() {
 #[test]
 fn blocks_pay_from_some_entries_on() {
     let counts = |entries, side_by_side| Counts { blocks: 100, entries, side_by_side };
-    assert!(pays(8, &counts(500, 0)) && !pays(8, &counts(499, 0)));
+    assert!(pays(8, &counts(600, 0)) && !pays(8, &counts(599, 0)));
     assert!(pays(4, &counts(400, 0)) && !pays(4, &counts(399, 0)));
     // A band of full blocks that slices read with one column a step.
-    assert!(!pays(8, &counts(1600, 1600)) && pays(8, &counts(1600, 800)));
+    assert!(!pays(8, &counts(1600, 1600)) && pays(8, &counts(1600, 1000)));
     assert!(!pays(8, &Counts::default()));
 }
