@@ -74,8 +74,8 @@ pub(super) fn uses_avx512<C: Combo>() -> bool {
 /// and entries.
 fn pays(bytes: usize, counts: &Counts) -> bool {
     // In the caches a block takes as long as 6 entries of slices (fp64; 4 in fp32), from memory as long as 4.
-    // With five, SiH4 took 0.96 of the time cleared caches and 0.81 back to back in fp64. An entry of a slice
-    // whose rows read x side by side takes a fourth.
+    // With five, SiH4 had 0.96 of the speed of slices with cleared caches and 0.81 back to back in fp64. An entry
+    // of a slice whose rows read x side by side takes a fourth.
     let least = if bytes == size_of::<f64>() { 6 } else { 4 };
     let entries = counts.entries - counts.side_by_side + counts.side_by_side / 4;
     entries > 0 && entries >= least * counts.blocks
@@ -128,7 +128,7 @@ pub(super) fn arrange<V: Narrow>(cx: &Context, a: &OpA) -> Result<Quads<V>> {
 
 /// Bytes of values and of words by which they are prefetched ahead, as in slices, and elements by which x is:
 /// a cache line of it for a slab. Unlike slices, quads gain by that in any cache (dlmc_rn50_mp050_proj4, whose x
-/// takes 8 KiB, in fp32: 1.36 → 1.9 times as fast as slices).
+/// takes 8 KiB, in fp32: 1.36 → 1.80 times as fast as slices).
 #[cfg(avx512)]
 const AHEAD: (usize, usize, usize) = (2048, 512, 4096);
 
