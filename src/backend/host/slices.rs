@@ -2,6 +2,7 @@
 
 use super::lanes;
 use super::layout::{Layout, OpA};
+use super::operand::HostRows;
 use crate::error::Result;
 use crate::format::narrowing::{self, Form};
 use crate::format::sell::{SellLayout, LANES};
@@ -23,16 +24,26 @@ pub(super) struct Slices<V: narrowing::Narrow> {
 }
 
 impl<V: narrowing::Narrow> Slices<V> {
-    /// Builds the layout. Values have the storage form of fewest bytes, unless new values are announced,
-    /// which might not fit it.
+    /// Builds the layout.
     pub fn arrange(cx: &Context, a: &OpA) -> Result<Self> {
         let layout = a.arrange(cx, a.source(), |allocator, rows, origin| {
-            let form = match lanes::reader() {
-                Some(reader) if !a.keep => narrowing::narrowest(rows.values, reader),
-                _ => Form::Full,
-            };
+            let form = Self::form(rows, a.keep);
             SellLayout::<V>::build(allocator, &rows.pattern, rows.values, form, origin)
         })?;
+        Self::deal(cx, layout)
+    }
+
+    /// Returns the form in which values are stored: that of fewest bytes, unless new values are announced,
+    /// which might not fit it.
+    pub fn form(rows: &HostRows<'_, V>, keep: bool) -> Form {
+        match lanes::reader() {
+            Some(reader) if !keep => narrowing::narrowest(rows.values, reader),
+            _ => Form::Full,
+        }
+    }
+
+    /// Divides a layout into items.
+    pub fn deal(cx: &Context, layout: SellLayout<V>) -> Result<Self> {
         let slices = &layout.slices;
         let work_before = |number: usize| layout.starts(number).0 + number * LANES * ROW_WORK;
         let cut = |item: &mut dyn FnMut(usize)| {

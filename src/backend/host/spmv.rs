@@ -7,6 +7,7 @@
 
 mod dasp;
 mod mask_block;
+mod quads;
 mod sell;
 mod stream;
 
@@ -17,7 +18,6 @@ use super::layout::{Csr, Layout, OpA};
 use super::operand::{Factor, Ints, Shared};
 use super::scalars::Scalars;
 use super::schedule::{self, Grain, Work};
-use super::slices::Slices;
 use super::vector::{end_streaming, fill_past_caches, prefetch, PAST_CACHES};
 use super::{timing, Host};
 use crate::backend::{DenseExecutor, LayoutInfo, SpmvExecutor};
@@ -57,7 +57,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Res
             let a = OpA { a: problem.a, op: problem.op, keep: problem.value_updates };
             Ok(match &choice.method {
                 Method::Dasp => Spmv::<C, _>::boxed(a, dasp::arrange::<C::A>(cx, &a)?),
-                Method::Sell => Spmv::<C, _>::boxed(a, Slices::<C::A>::arrange(cx, &a)?),
+                Method::Sell => quads::sell::<C>(cx, a)?,
                 Method::Stream => Spmv::<C, _>::boxed(a, stream::arrange::<C::A>(cx, &a)?),
                 Method::MaskBlock => Spmv::<C, _>::boxed(a, mask_block::arrange::<C::A>(cx, &a)?),
                 Method::Csr(order) => {

@@ -4,6 +4,7 @@ use num_complex::Complex64;
 
 use super::*;
 use crate::algorithm::{Algorithm, TABLE};
+use crate::backend::host::slices::Slices;
 use crate::backend::host::testing::{
     choice, context, scalar, tolerance, value, Execution, Number, Numbers, UnsortedMatrix, WIDTHS,
 };
@@ -249,6 +250,27 @@ fn slices_give_the_same_bits_on_any_number_of_threads() {
     check_slices::<F16F32>();
     check_slices::<Bf16>();
     check_slices::<C32>();
+}
+
+fn check_quads<C: Combo>()
+where
+    C::Acc: Number,
+{
+    let (mut lengths, wide) = rows_of_all_kinds();
+    lengths.iter_mut().for_each(|length| *length = (*length).min(4096));
+    for cols in [wide, 40_000, 9] {
+        let mut random = Random::new(31);
+        let matrix = UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, &lengths);
+        check_converted::<C, _>(&matrix, &mut random, quads::arrange);
+    }
+}
+
+#[test]
+fn quads_give_the_same_bits_on_any_number_of_threads() {
+    check_quads::<F64>();
+    check_quads::<F32>();
+    check_quads::<F32F64>();
+    check_quads::<C32>();
 }
 
 #[test]

@@ -1,0 +1,503 @@
+//! Quads: blocks of 4 × 4 places of op(A) with a bit mask, of which only the entries are stored.
+//!
+//! Four consecutive rows are cut into blocks together. A block begins at the least column that is next in any
+//! of them, but at most at the last column from which on there are four, so that a kernel may load four
+//! elements of x for any block. It takes from each row the longest run of its next entries that lie in its
+//! four columns and ascend; so rows may be in any order, and where a column is stored twice the second entry
+//! goes to another block.
+//!
+//! A slab is two such groups of rows. Arrays:
+//! - `slabs`: a [`Slab`] for each 8 rows
+//! - `words`: u32 per block, those of a slab's first four rows first: the mask in the high half, bit 4 r + c
+//!   for row r and column c of the block, and its first column relative to the slab's `base` in the low half;
+//!   where a slab spans more than 2^16 columns a second word has the column
+//! - `values`: the values of the entries and nothing else, block after block and inside a block in the order
+//!   of the bits; behind them [`PAD`] zeros
+//! - `items`: a [`Start`] for each part of the work, followed by the end
+//!
+//! `positions` (only where values will be updated): the index in the user's value array that each value comes
+//! from.
+//!
+//! So a block has 4 or 8 bytes beside its values and 8 rows have 8. The inverse is [`Quads::for_each_entry`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::as_words;
+use super::sell::Origin;
+use crate::error::Result;
+use crate::matrix::compressed::Pattern;
+use crate::memory::arena::{self, Arena, Part};
+use crate::memory::{pieces, pool, Allocator, Buffer};
+use crate::types::Element;
+
+#[cfg(test)]
+mod tests;
+
+/// Rows and columns of a block.
+pub const SIDE: usize = 4;
+
+/// Rows of a slab.
+pub const SLAB: usize = 8;
+
+/// Groups of rows of a slab.
+pub const GROUPS: usize = SLAB / SIDE;
+
+/// Numbers behind the last value, so that a kernel may load a register of 64 bytes at any value.
+pub const PAD: usize = 16;
+
+/// Entries of the longest row. Counts of a group's blocks then fit 14 bits, and no item is much longer than
+/// others.
+pub const LONGEST: usize = 1 << 12;
+
+/// Work of an item in entries, where a row costs [`ROW_WORK`] of them, as in SELL: 1 to 2 µs.
+const ITEM_WORK: usize = 1 << 12;
+
+/// Cost of storing one row of the result, in entries.
+pub const ROW_WORK: usize = 4;
+
+/// Slabs that one parallel task measures.
+const GRAIN: usize = 1 << 7;
+
+/// Slabs that [`Counts::sample`] looks at: with some 60 entries a row, 15,000 entries or 30 µs.
+const SAMPLE: usize = 32;
+
+/// Slab of eight rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Slab {
+    /// Column that its columns are relative to.
+    pub base: u32,
+    /// Number of blocks of each group of rows; in the first one also the flag [`WIDE`].
+    counts: [u16; GROUPS],
+}
+
+/// Flag of a slab with two words a block.
+const WIDE: u16 = 1 << 15;
+
+const _: () = assert!(SIDE * LONGEST < WIDE as usize);
+
+impl Slab {
+    /// Returns whether its blocks have two words.
+    #[inline(always)]
+    pub fn is_wide(&self) -> bool {
+        self.counts[0] & WIDE != 0
+    }
+
+    /// Returns the number of blocks of a group of rows.
+    #[inline(always)]
+    pub fn blocks(&self, group: usize) -> usize {
+        usize::from(self.counts[group] & !WIDE)
+    }
+
+    /// Returns the number of words of a block.
+    #[inline(always)]
+    pub fn words_per_block(&self) -> usize {
+        1 + usize::from(self.is_wide())
+    }
+
+    /// Returns the number of its words.
+    fn words(&self) -> usize {
+        (0..GROUPS).map(|group| self.blocks(group)).sum::<usize>() * self.words_per_block()
+    }
+}
+
+/// Where an item starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Start {
+    /// First slab.
+    pub slab: u64,
+    /// First value.
+    pub value: u64,
+    /// First word.
+    pub word: u64,
+}
+
+/// What says how dense blocks are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Blocks.
+    pub blocks: usize,
+    /// Entries.
+    pub entries: usize,
+    /// Those of the entries in slabs whose rows have the same columns, each row one further than the row before.
+    pub side_by_side: usize,
+}
+
+impl Counts {
+    /// Counts in slabs that lie equally far apart.
+    pub fn sample(pattern: &Pattern<'_, i64, i32>) -> Self {
+        let slabs = pattern.major.div_ceil(SLAB);
+        let taken = slabs.min(SAMPLE);
+        let mut out = Counts::default();
+        for slab in (0..taken).map(|at| at * slabs / taken) {
+            let rows = slab * SLAB..pattern.major.min((slab + 1) * SLAB);
+            let entries: usize = rows.clone().map(|row| pattern.range(row).len()).sum();
+            let equal = rows.len() * pattern.range(rows.start).len() == entries;
+            let side_by_side = equal
+                && rows.clone().skip(1).all(|row| {
+                    let pairs = pattern.range(row - 1).zip(pattern.range(row));
+                    pattern.range(row).len() == pattern.range(row - 1).len()
+                        && pairs.into_iter().all(|(above, at)| pattern.index(above) + 1 == pattern.index(at))
+                });
+            out.entries += entries;
+            out.side_by_side += if side_by_side { entries } else { 0 };
+            for group in 0..GROUPS {
+                sweep::<false>(pattern, of_group(&rows, group), |_, _, _, _| out.blocks += 1);
+            }
+        }
+        out
+    }
+}
+
+/// Returns the rows of a group of a slab.
+fn of_group(rows: &Range<usize>, group: usize) -> Range<usize> {
+    let first = rows.end.min(rows.start + group * SIDE);
+    first..rows.end.min(first + SIDE)
+}
+
+/// Calls `block(first column, mask, first position of each row, number of entries of each row)` for the blocks of
+/// at most four rows, whose columns ascend, without one that is there twice, if that is said. There must be at
+/// least four columns.
+///
+/// Without a branch on a mask, which nothing could predict: bcsstk29's analysis took 4.9 ms with such, and that
+/// of rows with random holes (dlmc_rn50_mp050_proj4) 26 ms, five times as long as slices.
+#[inline(always)]
+fn sweep<const ASCENDING: bool>(
+    pattern: &Pattern<'_, i64, i32>,
+    rows: Range<usize>,
+    mut block: impl FnMut(usize, u32, &[usize; SIDE], &[usize; SIDE]),
+) {
+    /// Column of a row without further entries.
+    const END: usize = usize::MAX;
+    /// Ones of four bits.
+    static ONES: [u8; 16] = [0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4];
+    let (mut at, mut next, mut end) = ([0; SIDE], [END; SIDE], [0; SIDE]);
+    let (indices, base) = (pattern.indices, pattern.base);
+    let last = indices.len().saturating_sub(1);
+    let column = |at: usize, end: usize| {
+        let column = pattern.index(at.min(last));
+        if at < end {
+            column
+        } else {
+            END
+        }
+    };
+    for (place, row) in rows.enumerate() {
+        let range = pattern.range(row);
+        (at[place], end[place]) = (range.start, range.end);
+        if !range.is_empty() {
+            next[place] = pattern.index(range.start);
+        }
+    }
+    loop {
+        let least = next[0].min(next[1]).min(next[2].min(next[3]));
+        if least == END {
+            break;
+        }
+        let first = least.min(pattern.minor - SIDE);
+        let (mut mask, mut counts) = (0, [0; SIDE]);
+        let before = at;
+        for row in 0..SIDE {
+            // Entries behind the row's last one may be read, but not taken.
+            let four: [i32; SIDE] = match indices.get(at[row]..at[row] + SIDE) {
+                Some(four) => std::array::from_fn(|entry| four[entry]),
+                None => std::array::from_fn(|entry| indices[(at[row] + entry).min(last)]),
+            };
+            let left = end[row] - at[row];
+            let (mut own, mut count) = (0, 0);
+            if ASCENDING {
+                // Where columns ascend, those in the block come first and have a bit each.
+                for (entry, &index) in four.iter().enumerate() {
+                    let place = (i64::from(index) - base - first as i64) as u64;
+                    let place = if entry < left { place } else { u64::MAX };
+                    own |= (1_u32 << place.min(SIDE as u64)) & 0xf;
+                }
+                count = usize::from(ONES[own as usize]);
+            } else {
+                let mut takes = 1;
+                for (entry, &index) in four.iter().enumerate() {
+                    let place = (i64::from(index) - base - first as i64) as u64;
+                    // A bit at this place or behind it is of an entry that does not ascend.
+                    takes &= u32::from(place < SIDE as u64) & u32::from(entry < left);
+                    takes &= u32::from(own >> (place & 3) == 0);
+                    own |= takes << (place & 3);
+                    count += takes as usize;
+                }
+            }
+            mask |= own << (SIDE * row);
+            counts[row] = count;
+            at[row] += count;
+            next[row] = column(at[row], end[row]);
+        }
+        assert!(mask != 0, "A has a column that is not inside");
+        block(first, mask, &before, &counts);
+    }
+}
+
+/// Quads in host memory.
+#[derive(Debug)]
+pub struct Quads<V: Element> {
+    /// Number of columns of op(A).
+    pub col_count: usize,
+    /// Number of rows of op(A).
+    pub row_count: usize,
+    /// Slabs.
+    pub slabs: Part<Slab>,
+    /// Masks and columns of blocks.
+    pub words: Part<u32>,
+    /// Values of the entries, and padding.
+    pub values: Part<V>,
+    /// Where items start, and where the last one ends.
+    pub items: Buffer<Start>,
+    /// Index in the user's array that each value comes from, if it was kept.
+    positions: Option<Buffer<i64>>,
+}
+
+impl<V: Element> Quads<V> {
+    /// Builds the layout of a valid pattern with `values` in its order. `None` if a row is longer than
+    /// [`LONGEST`], if there are less than four columns, or if `pays` refuses the numbers of blocks and entries.
+    ///
+    /// Cost: O(nnz + rows), reading the columns twice and the values once.
+    pub fn build(
+        allocator: &Arc<Allocator>,
+        pattern: &Pattern<'_, i64, i32>,
+        values: &[V],
+        origin: Origin<'_>,
+        pays: impl FnOnce(usize, usize) -> bool,
+    ) -> Result<Option<Self>> {
+        let rows = pattern.major;
+        if pattern.minor < SIDE || (0..rows).any(|row| pattern.range(row).len() > LONGEST) {
+            return Ok(None);
+        }
+        let ascending = ascends(pattern);
+        let mut slabs = Buffer::<Slab>::zeroed(allocator, rows.div_ceil(SLAB))?;
+        pieces::for_each(pieces::chunks(&mut slabs, GRAIN), |task, slabs| {
+            for (at, slab) in slabs.iter_mut().enumerate() {
+                let number = task * GRAIN + at;
+                *slab = match ascending {
+                    true => measure::<true>(pattern, number),
+                    false => measure::<false>(pattern, number),
+                };
+            }
+        });
+        let entries = pattern.indices.len();
+        let blocks = |slab: &Slab| (0..GROUPS).map(|group| slab.blocks(group)).sum::<usize>();
+        if !pays(slabs.iter().map(blocks).sum(), entries) {
+            return Ok(None);
+        }
+        let items = deal(allocator, pattern, &slabs)?;
+        let words = items[items.len() - 1].word as usize;
+        let mut positions = Buffer::<i64>::zeroed(allocator, if origin.keep { entries } else { 0 })?;
+        let bytes =
+            [arena::bytes::<Slab>(slabs.len()), arena::bytes::<u32>(words), arena::bytes::<V>(entries + PAD)];
+        let mut arena = Arena::zeroed(allocator, bytes.into_iter().fold(0, usize::saturating_add))?;
+        let mut placed = arena.take::<Slab>(slabs.len());
+        placed.copy_from_slice(&slabs);
+        let mut out = Quads {
+            col_count: pattern.minor,
+            row_count: rows,
+            slabs: placed,
+            words: arena.take(words),
+            values: arena.take(entries + PAD),
+            items,
+            positions: None,
+        };
+        pool::run(|| {
+            let to = &mut out.values[..entries];
+            as_words!(V, (values, to) => {
+                let source = Source { pattern, slabs: &out.slabs, values, origin, ascending };
+                let section = Section { words: &mut out.words, values: to, positions: &mut positions };
+                source.fill(&out.items, section);
+            });
+        });
+        out.positions = origin.keep.then_some(positions);
+        Ok(Some(out))
+    }
+
+    /// Copies in new values, given in the order of the user's array. Returns false, and changes nothing, if
+    /// the positions were not kept.
+    pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
+        let entries = self.entries();
+        super::refill(&mut self.values[..entries], self.positions.as_deref(), values, conjugate)
+    }
+
+    /// Returns the mask and the first column of a slab's block with this word.
+    #[inline(always)]
+    pub fn block(&self, slab: &Slab, word: usize) -> (u32, usize) {
+        let (low, mask) = (self.words[word] & 0xffff, self.words[word] >> 16);
+        (mask, (slab.base + if slab.is_wide() { self.words[word + 1] } else { low }) as usize)
+    }
+
+    /// Returns the number of entries.
+    pub fn entries(&self) -> usize {
+        self.values.len() - PAD
+    }
+
+    /// Inverse of [`Quads::build`]: calls `f(row, column, value)` for every stored entry, those of one row in
+    /// the order of the pattern.
+    #[cfg(test)]
+    pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, V)) {
+        let (mut word, mut value) = (0, 0);
+        for (number, slab) in self.slabs.iter().enumerate() {
+            for group in 0..GROUPS {
+                for _ in 0..slab.blocks(group) {
+                    let (mask, column) = self.block(slab, word);
+                    word += slab.words_per_block();
+                    for bit in (0..SIDE * SIDE).filter(|bit| mask >> bit & 1 != 0) {
+                        let row = number * SLAB + group * SIDE + bit / SIDE;
+                        f(row, column + bit % SIDE, self.values[value]);
+                        value += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!((word, value), (self.words.len(), self.entries()));
+    }
+}
+
+/// Returns whether columns ascend in all rows, and none is there twice.
+fn ascends(pattern: &Pattern<'_, i64, i32>) -> bool {
+    let tasks = pattern.major.div_ceil(GRAIN * SLAB);
+    let other = pool::find_first(tasks, &|task| {
+        let mut rows = task * GRAIN * SLAB..pattern.major.min((task + 1) * GRAIN * SLAB);
+        // Without an early exit, so that it becomes vector code.
+        let in_row = |row: usize| {
+            let columns = &pattern.indices[pattern.range(row)];
+            columns.windows(2).fold(true, |all, pair| all & (pair[0] < pair[1]))
+        };
+        (!rows.all(in_row)).then_some(task)
+    });
+    other.is_none()
+}
+
+/// Returns the rows of a slab.
+fn rows_of(pattern: &Pattern<'_, i64, i32>, slab: usize) -> Range<usize> {
+    slab * SLAB..pattern.major.min((slab + 1) * SLAB)
+}
+
+/// Returns the head of a slab.
+fn measure<const ASCENDING: bool>(pattern: &Pattern<'_, i64, i32>, slab: usize) -> Slab {
+    let (mut counts, mut low, mut high) = ([0; GROUPS], usize::MAX, 0);
+    let rows = rows_of(pattern, slab);
+    for (group, count) in counts.iter_mut().enumerate() {
+        sweep::<ASCENDING>(pattern, of_group(&rows, group), |first, _, _, _| {
+            *count += 1;
+            (low, high) = (low.min(first), high.max(first));
+        });
+    }
+    if low > high {
+        return Slab::default();
+    }
+    if high - low > usize::from(u16::MAX) {
+        counts[0] |= WIDE;
+    }
+    Slab { base: low as u32, counts }
+}
+
+/// Divides slabs into items of about equal work.
+fn deal(
+    allocator: &Arc<Allocator>,
+    pattern: &Pattern<'_, i64, i32>,
+    slabs: &[Slab],
+) -> Result<Buffer<Start>> {
+    let cut = |item: &mut dyn FnMut(Start)| {
+        let (mut word, mut work) = (0, 0);
+        for (slab, head) in slabs.iter().enumerate() {
+            let rows = rows_of(pattern, slab);
+            let value = pattern.range(rows.start).start;
+            if slab == 0 || work >= ITEM_WORK {
+                item(Start { slab: slab as u64, value: value as u64, word: word as u64 });
+                work = 0;
+            }
+            word += head.words();
+            work += pattern.range(rows.end - 1).end - value + SLAB * ROW_WORK;
+        }
+        let (slab, value) = (slabs.len() as u64, pattern.indices.len() as u64);
+        item(Start { slab, value, word: word as u64 });
+    };
+    let mut count = 0;
+    cut(&mut |_| count += 1);
+    let mut items = Buffer::<Start>::zeroed(allocator, count)?;
+    let mut next = 0;
+    cut(&mut |start| {
+        items[next] = start;
+        next += 1;
+    });
+    Ok(items)
+}
+
+/// Part of the arrays that some items fill.
+struct Section<'a, V> {
+    words: &'a mut [u32],
+    values: &'a mut [V],
+    positions: &'a mut [i64],
+}
+
+/// Input that all tasks read.
+struct Source<'a, V> {
+    pattern: &'a Pattern<'a, i64, i32>,
+    slabs: &'a [Slab],
+    values: &'a [V],
+    origin: Origin<'a>,
+    /// True if columns ascend in all rows.
+    ascending: bool,
+}
+
+impl<V: Copy + Send + Sync> Source<'_, V> {
+    /// Fills the arrays of the items between these starts.
+    fn fill(&self, starts: &[Start], section: Section<'_, V>) {
+        if starts.len() <= 3 {
+            let slabs = starts[0].slab as usize..starts[starts.len() - 1].slab as usize;
+            return match self.ascending {
+                true => self.fill_slabs::<true>(slabs, section),
+                false => self.fill_slabs::<false>(slabs, section),
+            };
+        }
+        let middle = starts.len() / 2;
+        let (word, value) =
+            (starts[middle].word - starts[0].word, (starts[middle].value - starts[0].value) as usize);
+        let (low_words, high_words) = section.words.split_at_mut(word as usize);
+        let (low_values, high_values) = section.values.split_at_mut(value);
+        let kept = section.positions.len().min(value);
+        let (low_positions, high_positions) = section.positions.split_at_mut(kept);
+        let low = Section { words: low_words, values: low_values, positions: low_positions };
+        let high = Section { words: high_words, values: high_values, positions: high_positions };
+        pool::join(|| self.fill(&starts[..=middle], low), || self.fill(&starts[middle..], high));
+    }
+
+    fn fill_slabs<const ASCENDING: bool>(&self, slabs: Range<usize>, section: Section<'_, V>) {
+        let (mut word, mut value) = (0, 0);
+        for number in slabs {
+            let (slab, rows) = (&self.slabs[number], rows_of(self.pattern, number));
+            for group in 0..GROUPS {
+                sweep::<ASCENDING>(self.pattern, of_group(&rows, group), |first, mask, starts, counts| {
+                    let column = first as u32 - slab.base;
+                    section.words[word] = mask << 16 | if slab.is_wide() { 0 } else { column };
+                    word += 1;
+                    if slab.is_wide() {
+                        section.words[word] = column;
+                        word += 1;
+                    }
+                    for (&start, &count) in starts.iter().zip(counts) {
+                        let to = section.values.get_mut(value..value + SIDE);
+                        match (to, self.values.get(start..start + SIDE)) {
+                            // Those behind the row's are overwritten by what follows.
+                            (Some(to), Some(from)) => to.copy_from_slice(from),
+                            _ => section.values[value..value + count]
+                                .copy_from_slice(&self.values[start..start + count]),
+                        }
+                        if !section.positions.is_empty() {
+                            let to = section.positions[value..value + count].iter_mut();
+                            to.zip(start..).for_each(|(to, at)| *to = self.origin.of(at));
+                        }
+                        value += count;
+                    }
+                });
+            }
+        }
+    }
+}
