@@ -163,8 +163,7 @@ fn of_group(rows: &Range<usize>, group: usize) -> Range<usize> {
 /// at most four rows, whose columns ascend, without one that is there twice, if that is said. There must be at
 /// least four columns.
 ///
-/// Without a branch on a mask, which nothing could predict: bcsstk29's analysis took 4.9 ms with such, and that
-/// of rows with random holes (dlmc_rn50_mp050_proj4) 26 ms, five times as long as slices.
+/// Without a branch on a mask, which nothing could predict.
 #[inline(always)]
 fn sweep<const ASCENDING: bool>(
     pattern: &Pattern<'_, i64, i32>,

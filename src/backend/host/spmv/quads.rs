@@ -31,7 +31,9 @@ use crate::memory::{Allocator, Context};
 use crate::support::Combo;
 use crate::types::{Accumulator, LayoutKind, Storage};
 
+// Where the compiler is new enough.
 #[cfg(avx512)]
+#[allow(clippy::incompatible_msrv)]
 mod avx512;
 #[cfg(test)]
 mod tests;
