@@ -48,8 +48,8 @@ pub const GROUPS: usize = SLAB / SIDE;
 /// Numbers behind the last value, so that a kernel may load a register of 64 bytes at any value.
 pub const PAD: usize = 16;
 
-/// Entries of the longest row. Counts of a group's blocks then fit 14 bits, and no item is much longer than
-/// others.
+/// Entries of the longest row. Counts of a group's blocks then fit 14 bits, and no item, which has whole slabs, is more than
+/// nine times as long as others.
 pub const LONGEST: usize = 1 << 12;
 
 /// Work of an item in entries, where a row costs [`ROW_WORK`] of them, as in SELL: 1 to 2 µs.
@@ -61,7 +61,7 @@ pub const ROW_WORK: usize = 4;
 /// Slabs that one parallel task measures.
 const GRAIN: usize = 1 << 7;
 
-/// Slabs that [`Counts::sample`] looks at: with some 60 entries a row, 15,000 entries or 30 µs.
+/// Slabs that [`Counts::sample`] looks at: with 60 entries a row, 15,000 entries or 30 µs.
 const SAMPLE: usize = 32;
 
 /// Slab of eight rows.
@@ -128,13 +128,16 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts in slabs that lie equally far apart.
+    /// Counts in slabs that lie equally far apart; nothing if one of them has a row that is too long for quads.
     pub fn sample(pattern: &Pattern<'_, i64, i32>) -> Self {
         let slabs = pattern.major.div_ceil(SLAB);
         let taken = slabs.min(SAMPLE);
         let mut out = Counts::default();
         for slab in (0..taken).map(|at| at * slabs / taken) {
             let rows = slab * SLAB..pattern.major.min((slab + 1) * SLAB);
+            if rows.clone().any(|row| pattern.range(row).len() > LONGEST) {
+                return Counts::default();
+            }
             let entries: usize = rows.clone().map(|row| pattern.range(row).len()).sum();
             let equal = rows.len() * pattern.range(rows.start).len() == entries;
             let side_by_side = equal

@@ -4,13 +4,14 @@
 //!
 //! The estimates and the measurements that they are from are in docs/algorithms/row.md, "Columns without copies".
 
-use super::row::NARROW;
+use super::row::{COPIED_WITHOUT_PLAN, LEAST_COPIED, NARROW};
 
-/// Conditions under which B and C are taken by columns; kernels/spmm/columns.cu has the same structure.
+/// Conditions under which B and C are taken by columns; kernels/spmm/columns.cu has the same structure. Both grow
+/// with the time that the copies would take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct ColumnLimits {
-    /// Largest number of entries of a row.
+    /// Largest number of entries of a row, which one thread computes.
     pub longest: i64,
     /// Largest mean number of sectors of 32 bytes of B that a warp reads for an entry and a column of B, times
     /// 1,024.
@@ -24,7 +25,7 @@ const ROWS: i64 = 512;
 /// Bytes of a sector of the second-level cache.
 const SECTOR: f64 = 32.0;
 
-/// Seconds that launches and the first loads of either way take.
+/// Seconds that launches and the first loads of either way take, for each group of columns that is copied at a time.
 const LAUNCHES: f64 = 10e-6;
 /// Bytes a second of copies of B to rows and of sums to columns of C, of rows of B that entries of rows of up to
 /// [`SHORT`] entries read, and of sectors of columns of B.
@@ -55,14 +56,17 @@ pub fn blocks_of_columns(rows: i64, n: usize, multiprocessors: i64) -> usize {
 
 impl ColumnLimits {
     /// Limits for a matrix of `rows` × `cols` with `nnz` entries and `n` columns of elements of `size` bytes;
-    /// `None` if the product is too small, or cannot gain.
+    /// `None` if the product is too small, or is not expected to gain.
     pub fn new(
         (rows, cols, nnz): (i64, i64, i64),
         n: usize,
         size: usize,
         multiprocessors: i64,
     ) -> Option<Self> {
-        let row_bytes = (n * size) as f64;
+        if n == 0 {
+            return None;
+        }
+        let row_bytes = n as f64 * size as f64;
         let by_rows = match n > NARROW {
             true => {
                 let reuse = (nnz as f64 / rows.max(1) as f64 / SHORT).clamp(1.0, REUSED);
@@ -74,11 +78,15 @@ impl ColumnLimits {
         if LAUNCHES + by_rows < LEAST {
             return None;
         }
-        let left = by_rows - LAUNCHES - rows as f64 * n as f64 / IDLE_ELEMENTS * IDLE_BLOCK;
+        // Kernels of the way that is not taken are launched once for each group of columns.
+        let column_bytes = (rows + cols) as f64 * size as f64;
+        let at_once = (COPIED_WITHOUT_PLAN as f64 / column_bytes).max(LEAST_COPIED as f64);
+        let launches = if n > NARROW { (n as f64 / at_once).ceil() * LAUNCHES } else { LAUNCHES };
+        let left = by_rows - launches - rows as f64 * n as f64 / IDLE_ELEMENTS * IDLE_BLOCK;
         let turns = n.div_ceil(COLUMNS).div_ceil(blocks_of_columns(rows, n, multiprocessors));
         let longest = (left / (LONGEST_ENTRY * turns as f64)) as i64;
         let sectors = (left * SECTORS_READ / (nnz as f64 * n as f64 * SECTOR) * 1024.0) as i64;
-        // A warp reads at least its 32 elements of a column.
+        // Rows of which each lane reads an element of its own side by side: 32 elements are `size` sectors.
         (longest > 0 && sectors > (size as i64 * 1024) / 32).then_some(ColumnLimits { longest, sectors })
     }
 }
@@ -122,6 +130,7 @@ mod tests {
             assert_eq!(limits((36_519, 36_519, 289_588), n, 4), None);
         }
         assert_eq!(limits((0, 10, 0), 128, 4), None);
+        assert_eq!(limits((1_000_000, 1_000_000, 7_000_000), 0, 4), None);
         assert!(limits((1_000_000, 1_000_000, 7_000_000), 8, 4).is_some());
     }
 

@@ -46,8 +46,8 @@ impl ColumnKernels {
     }
 
     /// Enqueues the decision, and the product if it is positive. `state` are the words of the handle's counters that
-    /// make lists; the lengths of the lists are at `lengths`, and the decision behind them, at the address that
-    /// is returned.
+    /// make lists; two lengths of lists are at `lengths`, and behind them the decision, nonzero if it is positive,
+    /// whose address is returned.
     pub(super) fn enqueue(
         &self,
         cx: &DeviceCall<'_>,

@@ -35,6 +35,9 @@ pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Opt
     let schedule = Schedule::unanalyzed(device, &rows, row_bytes);
     // The decision stands in front of the lists.
     let column_limits = columns::limits(device, problem, &rows).filter(|_| schedule.list_blocks() > 0);
+    if column_limits.is_some() {
+        kernels.columns(device, problem.types, rows.index_type)?;
+    }
     Ok(Some(RowSpmm {
         device: Arc::clone(device),
         problem: *problem,
