@@ -164,24 +164,24 @@ fn counts_say_how_often_a_row_of_b_is_used() {
     });
 }
 
-/// In a large matrix where 64 windows have rows of 40 entries and all others rows of one, the counts of the
+/// In a large matrix where 512 windows have rows of six entries and all others rows of one, the counts of the
 /// sample scale to nearly those of all windows.
 #[test]
 fn a_sample_of_a_large_matrix_is_counted() {
     let rows = 64 * 20_000;
     let mut lengths = vec![1; rows];
-    for window in 0..64 {
-        lengths[window * 64 * 300..][..64].fill(40);
+    for window in 0..512 {
+        lengths[window * 64 * 39..][..64].fill(6);
     }
     let matrix = TestMatrix::new(0, rows, &lengths, |row, entry| row / 64 * 64 + entry);
     let pattern = matrix.pattern();
-    let mut scratch = vec![[0; 2]; 64 * 40];
+    let mut scratch = vec![[0; 2]; 64 * 6];
     let counts = Counts::of(&pattern, rows, SHAPE, &mut scratch);
     assert_eq!(statistics::samples(rows, matrix.values.len()), (20_000, Some(8)));
-    assert!((64 * 256..64 * 256 + 64 * 39 * 64).contains(&counts.sampled_nnz));
+    assert!((64 * 256..64 * 256 + 64 * 5 * 64).contains(&counts.sampled_nnz));
     assert_eq!(counts.all_columns(8), matrix.values.len() as f64 / counts.reuse(8));
     let (blocks, tiles) = counts.all_blocks(16, SHAPE);
-    assert!(blocks == tiles && (blocks / (rows as f64 / 16.0) - 1.0).abs() < 0.15, "{blocks}");
+    assert!(blocks == tiles && (blocks / (rows as f64 / 16.0) - 1.0).abs() < 0.1, "{blocks}");
     // Windows of too many entries are not sampled.
     let dense = TestMatrix::new(0, 3000, &[2100; 64], |_, entry| entry);
     let counts = Counts::of(&dense.pattern(), 64, SHAPE, &mut []);
