@@ -20,8 +20,11 @@ pub struct ColumnLimits {
 
 /// Columns of C that a thread computes at a time, as in the kernel.
 const COLUMNS: usize = 8;
-/// Threads of a block, as in the kernel.
-const ROWS: i64 = 512;
+/// Rows of a block, as in the kernel.
+pub const ROWS: i64 = 512;
+/// Rows of a block of the kernel that decides, which takes further ones by turns, and its blocks for each multiprocessor.
+const DECIDED: i64 = 256;
+const DECIDING: i64 = 4;
 /// Bytes of a sector of the second-level cache.
 const SECTOR: f64 = 32.0;
 
@@ -52,6 +55,11 @@ pub fn blocks_of_columns(rows: i64, n: usize, multiprocessors: i64) -> usize {
     let blocks = (rows / ROWS).max(1);
     let wanted = (8 * multiprocessors + blocks - 1) / blocks;
     n.div_ceil(COLUMNS).min(wanted.max(1) as usize)
+}
+
+/// Number of blocks of the kernel that decides.
+pub fn deciding_blocks(rows: i64, multiprocessors: i64) -> u32 {
+    ((rows + DECIDED - 1) / DECIDED).min(DECIDING * multiprocessors) as u32
 }
 
 impl ColumnLimits {

@@ -12,7 +12,7 @@ use crate::backend::cuda::types_name;
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::problem::SpmmProblem;
-use crate::select::spmm::columns::{blocks_of_columns, ColumnLimits};
+use crate::select::spmm::columns::{blocks_of_columns, deciding_blocks, ColumnLimits, ROWS};
 use crate::support::Types;
 use crate::types::{Address, IndexType, Order};
 
@@ -24,10 +24,8 @@ kernel_kinds! { "spmm/columns" {
 
 same_layout!(ColumnLimits = "spmm/columns.cu ColumnLimits" { longest, sectors });
 
-/// Threads of a block of each kernel, and most blocks of the one that decides for each multiprocessor.
-const ROWS: i64 = 512;
-const DECIDING: i64 = 256;
-const DECIDING_BLOCKS: i64 = 4;
+/// Threads of a block of the kernel that decides.
+const DECIDING: u32 = 256;
 
 /// The two kernels for one combination of types.
 pub(super) struct ColumnKernels {
@@ -60,7 +58,7 @@ impl ColumnKernels {
         let answer = lengths.offset(2 * size_of::<i64>());
         let offsets = Offsets { pointer: rows.offsets, wide: rows.offset_type.wide() };
         let multiprocessors = i64::from(cx.device.properties().multiprocessors);
-        let deciding = ((rows.rows + DECIDING - 1) / DECIDING).min(DECIDING_BLOCKS * multiprocessors);
+        let deciding = deciding_blocks(rows.rows, multiprocessors);
         let blocks =
             blocks_of_grid((rows.rows + ROWS - 1) / ROWS, "A: it has more rows than one launch can take")?;
         let n = c.cols as usize;
@@ -68,7 +66,7 @@ impl ColumnKernels {
         // SAFETY: a caller without a plan promises the pattern; B and C are as their descriptors say; the workspace
         // has room for the lengths, and the handle lends its counters to one call at a time.
         unsafe {
-            launch!(&self.decide, deciding as u32, DECIDING as u32, 0, cx.stream;
+            launch!(&self.decide, deciding, DECIDING, 0, cx.stream;
                 offsets, rows.indices, rows.base, rows.rows, size, limits, state, lengths)?;
             launch!(&self.multiply, (blocks, blocks_of_columns(rows.rows, n, multiprocessors) as u32), ROWS as u32, 0, cx.stream;
                 offsets, rows.indices, rows.values, rows.base, rows.rows, b.values, b.ld, c.values, c.ld, n as i64,
