@@ -32,13 +32,13 @@ constexpr int COLUMNS = 8;
 // Threads of a block of `decide`, how many of its warps sample rows, and entries of each row that
 // the sample has at the most.
 constexpr int DECIDING = 256, SAMPLING = 2, SAMPLED = 16;
-// Words of the handle's counters in which `decide` counts, beside the ticket in word 0, which
-// spmm_tasks_unanalyzed has as well; that one counts in words 1 to 4.
+// Words of the handle's counters: 0 is the ticket, here and in spmm_tasks_unanalyzed, which counts
+// in words 1 to 4; `decide` counts in these.
 constexpr int SECTORS = 5, ENTRIES = 6, LONGEST = 7;
-// Lanes of a warp wait for the longest of their rows: most steps that they may take for each step
-// of rows that are equally long. A mean of 2.6 gained (finan512).
+// Largest length of a warp's longest row, for which its lanes wait, over the mean of its rows,
+// above which the warp counts as irregular. finan512, 2.6 in the mean, gains; 6 was not tuned.
 constexpr int IDLE = 6;
-// Elements of `lengths`: those of the lists of spmm_tasks_unanalyzed, and the answer.
+// Index of the answer in `lengths`, behind the lengths of the two lists of spmm_tasks_unanalyzed.
 constexpr int ANSWER = 2;
 
 } // namespace
@@ -71,8 +71,8 @@ __device__ __forceinline__ void add_entries(Acc (&sums)[COLUMNS], const J *indic
     }
 }
 
-// Computes the row of C for all columns: COLUMNS at a time, each `gridDim.y`-th time from
-// blockIdx.y on.
+// Computes a row of C in groups of COLUMNS columns: group blockIdx.y and each gridDim.y-th one
+// after it.
 template <class A, class X, class Y, class Acc, class J>
 __device__ __forceinline__ void
 multiply_columns(const Offsets &offsets, const J *indices, const A *values, int64_t base,

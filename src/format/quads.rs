@@ -3,7 +3,7 @@
 //! Four consecutive rows are cut into blocks together. A block begins at the least column that is next in any
 //! of them, but at most at the last column from which on there are four, so that a kernel may load four
 //! elements of x for any block. It takes from each row the longest run of its next entries that lie in its
-//! four columns and ascend; so rows may be in any order, and where a column is stored twice the second entry
+//! four columns and ascend; so the entries of a row may be in any order, and where a column is stored twice the second entry
 //! goes to another block.
 //!
 //! A slab is two such groups of rows. Arrays:
@@ -48,8 +48,8 @@ pub const GROUPS: usize = SLAB / SIDE;
 /// Numbers behind the last value, so that a kernel may load a register of 64 bytes at any value.
 pub const PAD: usize = 16;
 
-/// Entries of the longest row. Counts of a group's blocks then fit 14 bits, and no item, which has whole slabs, is more than
-/// nine times as long as others.
+/// Largest number of entries of a row. A group then has at most 2^14 blocks, whose count fits 15 bits beside
+/// [`WIDE`], and no item, which has whole slabs, is more than nine times as long as others.
 pub const LONGEST: usize = 1 << 12;
 
 /// Work of an item in entries, where a row costs [`ROW_WORK`] of them, as in SELL: 1 to 2 µs.
@@ -163,8 +163,8 @@ fn of_group(rows: &Range<usize>, group: usize) -> Range<usize> {
 }
 
 /// Calls `block(first column, mask, first position of each row, number of entries of each row)` for the blocks of
-/// at most four rows, whose columns ascend, without one that is there twice, if that is said. There must be at
-/// least four columns.
+/// at most four rows. With `ASCENDING` the columns of each row must ascend strictly. There must be at least four
+/// columns.
 ///
 /// Without a branch on a mask, which nothing could predict.
 #[inline(always)]
@@ -263,7 +263,7 @@ impl<V: Element> Quads<V> {
     /// Builds the layout of a valid pattern with `values` in its order. `None` if a row is longer than
     /// [`LONGEST`], if there are less than four columns, or if `pays` refuses the numbers of blocks and entries.
     ///
-    /// Cost: O(nnz + rows), reading the columns twice and the values once.
+    /// Cost: O(nnz + rows), reading the columns three times (order, count, fill) and the values once.
     pub fn build(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, i64, i32>,
@@ -327,7 +327,7 @@ impl<V: Element> Quads<V> {
         super::refill(&mut self.values[..entries], self.positions.as_deref(), values, conjugate)
     }
 
-    /// Returns the mask and the first column of a slab's block with this word.
+    /// Returns the mask and the first column of a slab's block whose first word has this index.
     #[inline(always)]
     pub fn block(&self, slab: &Slab, word: usize) -> (u32, usize) {
         let (low, mask) = (self.words[word] & 0xffff, self.words[word] >> 16);

@@ -1,6 +1,6 @@
-//! Decision whether a product without a plan multiplies a B and a C whose columns are contiguous without copies of
-//! them (kernels/spmm/columns.cu). A kernel takes it on the device, from the lengths of all rows and from a sample
-//! of their columns; this file makes the limits that it compares them with.
+//! Decides whether a product without a plan reads and writes contiguous columns of B and C in place, or copies them
+//! (kernels/spmm/columns.cu). The kernel `decide` answers on the device, from the lengths of all rows and from a
+//! sample of their columns; this file makes the limits that it compares them with.
 //!
 //! The estimates and the measurements that they are from are in docs/algorithms/row.md, "Columns without copies".
 
@@ -22,18 +22,19 @@ pub struct ColumnLimits {
 const COLUMNS: usize = 8;
 /// Rows of a block, as in the kernel.
 pub const ROWS: i64 = 512;
-/// Rows of a block of the kernel that decides, which takes further ones by turns, and its blocks for each multiprocessor.
-const DECIDED: i64 = 256;
-const DECIDING: i64 = 4;
+/// Rows that a block of `decide` reads at a time, and its most blocks for each multiprocessor.
+const DECIDING_ROWS: i64 = 256;
+const DECIDING_BLOCKS: i64 = 4;
 /// Bytes of a sector of the second-level cache.
 const SECTOR: f64 = 32.0;
 
 /// Seconds that launches and the first loads of either way take, for each group of columns that is copied at a time.
 const LAUNCHES: f64 = 10e-6;
-/// Bytes a second of copies of B to rows and of sums to columns of C, of rows of B that entries of rows of up to
-/// [`SHORT`] entries read, and of sectors of columns of B.
+/// Bytes a second of copies of B to rows and of sums to columns of C, before copies moved 64 rows at a time.
 const COPIED: f64 = 2.5e12;
+/// Bytes a second of rows of B, read for rows of A with up to [`SHORT`] entries in the mean.
 const ROWS_READ: f64 = 7.5e12;
+/// Bytes a second of sectors of columns of B.
 const SECTORS_READ: f64 = 8.5e12;
 /// Mean length of rows above which neighbouring rows find rows of B in the first-level cache, which is up to
 /// [`REUSED`] times as fast.
@@ -46,7 +47,7 @@ const IDLE_BLOCK: f64 = 1e-9;
 const IDLE_ELEMENTS: f64 = 64.0 * 32.0;
 /// Seconds for an entry of the longest row, which one thread computes.
 const LONGEST_ENTRY: f64 = 0.45e-6;
-/// Least seconds of a product for which the decision is made.
+/// Least predicted seconds of the way with copies for which the decision is made.
 const LEAST: f64 = 45e-6;
 
 /// Number of blocks along the columns of C, which share its columns: fewer than [`COLUMNS`] allows if the rows
@@ -59,7 +60,7 @@ pub fn blocks_of_columns(rows: i64, n: usize, multiprocessors: i64) -> usize {
 
 /// Number of blocks of the kernel that decides.
 pub fn deciding_blocks(rows: i64, multiprocessors: i64) -> u32 {
-    ((rows + DECIDED - 1) / DECIDED).min(DECIDING * multiprocessors) as u32
+    ((rows + DECIDING_ROWS - 1) / DECIDING_ROWS).min(DECIDING_BLOCKS * multiprocessors) as u32
 }
 
 impl ColumnLimits {
@@ -94,7 +95,8 @@ impl ColumnLimits {
         let turns = n.div_ceil(COLUMNS).div_ceil(blocks_of_columns(rows, n, multiprocessors));
         let longest = (left / (LONGEST_ENTRY * turns as f64)) as i64;
         let sectors = (left * SECTORS_READ / (nnz as f64 * n as f64 * SECTOR) * 1024.0) as i64;
-        // Rows of which each lane reads an element of its own side by side: 32 elements are `size` sectors.
+        // Lanes that read 32 neighbouring elements read `size` sectors for 32 entries: a limit below that admits no
+        // regular matrix.
         (longest > 0 && sectors > (size as i64 * 1024) / 32).then_some(ColumnLimits { longest, sectors })
     }
 }

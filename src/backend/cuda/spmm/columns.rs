@@ -24,7 +24,7 @@ kernel_kinds! { "spmm/columns" {
 
 same_layout!(ColumnLimits = "spmm/columns.cu ColumnLimits" { longest, sectors });
 
-/// Threads of a block of the kernel that decides.
+/// Threads of a block of `decide`.
 const DECIDING: u32 = 256;
 
 /// The two kernels for one combination of types.
@@ -43,9 +43,9 @@ impl ColumnKernels {
         })
     }
 
-    /// Enqueues the decision, and the product if it is positive. `state` are the words of the handle's counters that
-    /// make lists; two lengths of lists are at `lengths`, and behind them the decision, nonzero if it is positive,
-    /// whose address is returned.
+    /// Enqueues the kernel that decides, and the product, which ends at once if the answer is 0. `state` are the words
+    /// of the handle's counters that make lists; at `lengths` are the lengths of two lists, and behind them the
+    /// answer, 1 or 0, whose address is returned.
     pub(super) fn enqueue(
         &self,
         cx: &DeviceCall<'_>,

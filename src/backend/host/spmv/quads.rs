@@ -1,10 +1,9 @@
 //! SpMV algorithm `sell` on the host for matrices of small dense blocks: y = alpha · op(A) · x + beta · y on
 //! [`Quads`], with AVX-512.
 //!
-//! Places of a block have a sum each: four rows of four are one register of floats or two of doubles. A block
-//! takes one load of four elements of x, which are the same for its rows, a load of as many values as a
-//! register holds, which are spread over the places of the mask, and a multiplication and addition under the
-//! mask, so that elements of x where a row has no entry never reach its sum. A row is the sum of its four
+//! Places of a block have a sum each: the 16 places are one register of floats or two of doubles. A block takes
+//! one load of four elements of x, which are the same for its rows, and for each register a load of as many
+//! values as it holds, which are spread over the mask, and a multiplication and addition under the mask, so that elements of x where a row has no entry never reach its sum. A row is the sum of its four
 //! places, (0 + 2) + (1 + 3), and each place the sum of its blocks in their order. The result does not depend
 //! on the number of threads.
 //!
@@ -72,8 +71,7 @@ pub(super) fn uses_avx512<C: Combo>() -> bool {
     (is(TypeId::of::<f64>()) || is(TypeId::of::<f32>())) && has
 }
 
-/// Returns whether quads are faster than slices for elements of this many bytes, if there are so many blocks
-/// and entries.
+/// Returns whether quads are faster than slices for elements of this many bytes, by these counts.
 fn pays(bytes: usize, counts: &Counts) -> bool {
     // In the caches a block takes as long as 6 entries of slices (fp64; 4 in fp32), from memory as long as 4.
     // With five, SiH4 had 0.96 of the speed of slices with cleared caches and 0.81 back to back in fp64. An entry
