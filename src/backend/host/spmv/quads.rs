@@ -17,9 +17,8 @@ use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::operand::HostRows;
 use crate::backend::host::schedule;
 use crate::backend::host::slices::Slices;
-use crate::backend::host::vector::prefetch;
 #[cfg(avx512)]
-use crate::backend::host::vector::Width;
+use crate::backend::host::vector::{prefetch, Width};
 use crate::backend::SpmvExecutor;
 use crate::error::Result;
 use crate::format::narrowing::{Form, Narrow};
