@@ -136,7 +136,9 @@ fn decisions_are_by_the_longest_row_and_by_sectors() {
 /// Tests that a product takes the limits where B and C are by columns and it is large enough, and only then.
 #[test]
 fn large_products_by_columns_have_limits() {
-    let Some((device, _)) = context_of_device() else { return };
+    let Some((device, cx)) = context_of_device() else { return };
+    // Makes the context current.
+    let _call = device.call(&cx).unwrap();
     let problem = |rows: i64, (b_order, c_order): (Order, Order)| SpmmProblem {
         op: Operation::NonTranspose,
         op_b: Operation::NonTranspose,
