@@ -116,7 +116,7 @@ pub struct Start {
     pub word: u64,
 }
 
-/// What says how dense blocks are.
+/// Numbers of blocks and entries, which say how dense blocks are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Blocks.

@@ -51,7 +51,8 @@ impl Places for __m512 {
     unsafe fn totals([a, b]: [Self; GROUPS]) -> [f32; SLAB] {
         // SAFETY: the caller's promise.
         unsafe {
-            // Of each row of a and of b: 0 + 2 of a and of b, 1 + 3 of a and of b; then the sums in both halves.
+            // For each row the sums of places 0 + 2 of a and of b, then those of places 1 + 3; then their sums in both
+            // halves.
             let pairs = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
             let sums = _mm512_add_ps(pairs, _mm512_shuffle_ps::<0b01_00_11_10>(pairs, pairs));
             let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 0, 0, 0, 0, 0, 0, 0, 0);
@@ -92,7 +93,7 @@ impl Places for [__m512d; 2] {
     unsafe fn totals([a, b]: [Self; GROUPS]) -> [f64; SLAB] {
         // SAFETY: the caller's promise.
         unsafe {
-            // Of each row: 0 + 2 and 1 + 3.
+            // The sums of places 0 + 2 and of places 1 + 3 of each row.
             let pairs = |[a, b]: Self| {
                 let halves = (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b));
                 _mm512_add_pd(halves.0, halves.1)
