@@ -2608,8 +2608,9 @@ tarsiaStatus_t tarsiaSpMM_into(tarsiaHandle_t handle,
  * of A), and copies of B and C by rows of at most 64 MiB, or of 32 columns where these are larger. B is
  * copied where op(B) is contiguous by columns or conjugated and has more than 8 columns, and where its rows
  * are long, not aligned to 128 bytes, and read often; C where it is in column order and has more than 2^19
- * elements. Where B and C both are by columns, neither is copied if a kernel of the call finds rows to be short
- * and neighbouring rows to have neighbouring columns; the workspace has room for the copies all the same. The
+ * elements. In a large product of real values with B and C both by columns, neither is copied if a kernel of the
+ * call finds rows to be short and neighbouring rows to have neighbouring columns; the workspace has room for the
+ * copies all the same. The
  * handle's own workspace grows to that size, and the call that makes it grow blocks. If a
  * workspace that tarsiaSetWorkspace has set is too small, the call allocates memory of its own and blocks.
  * In a capture neither is possible: call it once before with matrices of the same sizes, or the call in the

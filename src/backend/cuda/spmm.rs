@@ -719,9 +719,9 @@ impl RowSpmm {
     }
 }
 
-/// Enqueues a copy of op(B), which has `rows` rows and `n` columns of `size` bytes an element, to contiguous rows at `to` with leading
-/// dimension `ld`. `flags`: 4 if elements are conjugated. Nothing is copied if the number at `skip` is not zero,
-/// unless the address is NULL.
+/// Enqueues a copy of op(B), which has `rows` rows and `n` columns of `size` bytes an element, to contiguous rows at
+/// `to` with leading dimension `ld`. `flags`: 4 if elements are conjugated. Nothing is copied if the number at
+/// `skip` is not zero, unless the address is NULL.
 fn copy_b(
     cx: &Context,
     kernel: &Kernel,
@@ -778,7 +778,8 @@ fn rows_of_block(size: usize) -> i64 {
 /// Number of blocks that copy so many rows of elements of `size` bytes; more than 2³¹ of them exceed any memory.
 /// Blocks that may have nothing to do are no more than a large device runs at one time, and take rows by turns.
 fn grid_x(rows: i64, size: usize, skip: Address) -> Result<u32> {
-    const AT_ONCE: i64 = 1056;
+    // Eight blocks on each of 132 multiprocessors.
+    const AT_ONCE: i64 = 8 * 132;
     let each = rows_of_block(size);
     let blocks = (rows + each - 1) / each;
     let blocks = if skip == Address::NULL { blocks } else { blocks.min(AT_ONCE) };

@@ -8,8 +8,8 @@ use super::{gather, numbered, row_of, Entry, HEIGHTS};
 use crate::matrix::compressed::Pattern;
 use crate::types::Index;
 
-/// log2 of the largest number of sampled windows: each of their rows counts four times, in some 40 µs on an
-/// H100. With eight times as many, choices were the same (docs/algorithms/memory-and-streams.md, "Analyses of
+/// log2 of the largest number of sampled windows: each of their rows counts four times; 313 windows took
+/// 49 µs on an H100. With eight times as many, choices were the same (docs/algorithms/memory-and-streams.md, "Analyses of
 /// SpMV and SpMM").
 const MOST_SAMPLES: u32 = 8;
 /// log2 of the smallest number of sampled windows, for windows of many entries: about one window per
