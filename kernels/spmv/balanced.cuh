@@ -56,12 +56,21 @@ __device__ __forceinline__ MergePoint merge_point(const Csr<A, I, J> &a, Deal de
     return {row, position - row};
 }
 
-// Shared memory that find_rows needs.
+// Shared memory that find_rows needs: what the threads have loaded in each of two rounds.
 struct Search {
-    int64_t keys[THREADS];
-    // For each border between the block's warps: a row at or before it.
-    int64_t rows[WARPS + 1];
+    int64_t keys[2][THREADS];
 };
+
+// Returns the index of the last of these sorted keys that is at most `position`; the first one is.
+__device__ __forceinline__ int last_key(const int64_t (&keys)[THREADS], int64_t position) {
+    constexpr int STRIDE = THREADS / WARP;
+    const int lane = threadIdx.x % WARP;
+    const auto last_of = [](bool is_before) {
+        return WARP - 1 - __clz(__ballot_sync(ALL_LANES, is_before));
+    };
+    const int from = last_of(keys[lane * STRIDE] <= position) * STRIDE;
+    return from + last_of(lane < STRIDE && keys[from + lane % STRIDE] <= position);
+}
 
 // Finds the rows that have the positions where this warp starts and ends (`rows` if the list ends
 // before): the last rows that start at or before them. Each step costs a memory latency, so it
@@ -71,32 +80,35 @@ template <class A, class I, class J>
 __device__ __forceinline__ void find_rows(const Csr<A, I, J> &a, Deal deal, Search &search,
                                           int64_t (&found)[2]) {
     // Number of rows that a warp tests in one step: as many as lie in a few lines of L1.
-    constexpr int TRIES = 4, NEAR = TRIES * WARP;
+    constexpr int TRIES = 4, NEAR = TRIES * WARP, HALF = WARP / 2;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int64_t first = int64_t(blockIdx.x) * WARPS * deal.share;
-    // The borders' rows are in [from, to), less than `step` rows after search.rows.
+    const auto starts_before = [&](int64_t row, int64_t position) {
+        return row < a.rows && a.start(row) + row <= position;
+    };
+    // The borders' rows are in [from, to), less than `step` rows after `found`.
     int64_t from = 0, to = a.rows, step = 0;
-    for (int round = 0; round < 2 && (round == 0 || step > NEAR); ++round) {
+#pragma unroll
+    for (int round = 0; round < 2; ++round) {
         step = (to - from + THREADS - 1) / THREADS;
         const int64_t row = from + threadIdx.x * step;
-        const int64_t key = row < to ? a.start(row) + row : INT64_MAX;
-        search.keys[threadIdx.x] = key;
+        search.keys[round][threadIdx.x] = row < to ? a.start(row) + row : INT64_MAX;
         __syncthreads();
-        const int64_t next = threadIdx.x + 1 < THREADS ? search.keys[threadIdx.x + 1] : INT64_MAX;
-        for (int w = 0; w <= WARPS; ++w) {
-            const int64_t position = first + w * deal.share;
-            if (key <= position && position < next)
-                search.rows[w] = row;
-        }
-        __syncthreads();
-        from = search.rows[0];
-        to = min(to, search.rows[WARPS] + step);
-    }
+        const bool is_last = round == 1 || step <= HALF;
+        // Borders of the warp, or first those of the block.
+        const int border[2] = {is_last ? warp : 0, is_last ? warp + 1 : WARPS};
 #pragma unroll
-    for (int side = 0; side < 2; ++side)
-        found[side] = search.rows[warp + side];
+        for (int side = 0; side < 2; ++side) {
+            const int64_t position = first + border[side] * deal.share;
+            found[side] = from + last_key(search.keys[round], position) * step;
+        }
+        if (is_last)
+            break;
+        from = found[0];
+        to = min(a.rows, found[1] + step);
+    }
     // Row `found` starts at or before the position, row found + step after it.
-    while (step > 1) {
+    while (step > HALF) {
         const int64_t finer = (step + NEAR - 1) / NEAR;
         bool before[2][TRIES];
 #pragma unroll
@@ -104,8 +116,8 @@ __device__ __forceinline__ void find_rows(const Csr<A, I, J> &a, Deal deal, Sear
             const int64_t position = first + (warp + side) * deal.share;
 #pragma unroll
             for (int i = 0; i < TRIES; ++i) {
-                const int64_t ahead = (i * WARP + lane + 1) * finer, row = found[side] + ahead;
-                before[side][i] = ahead < step && row < a.rows && a.start(row) + row <= position;
+                const int64_t ahead = (i * WARP + lane + 1) * finer;
+                before[side][i] = ahead < step && starts_before(found[side] + ahead, position);
             }
         }
 #pragma unroll
@@ -118,6 +130,14 @@ __device__ __forceinline__ void find_rows(const Csr<A, I, J> &a, Deal deal, Sear
         }
         step = finer;
     }
+    // Half of the lanes test all rows of each border.
+    const int is_end = lane / HALF, ahead = lane % HALF + 1;
+    const int64_t position = first + (warp + is_end) * deal.share;
+    const bool before =
+        ahead < step && starts_before((is_end ? found[1] : found[0]) + ahead, position);
+    const unsigned all = __ballot_sync(ALL_LANES, before);
+    found[0] += __popc(all & ((1u << HALF) - 1));
+    found[1] += __popc(all >> HALF);
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
         if (first + (warp + side) * deal.share >= a.rows + a.nnz)
@@ -137,19 +157,23 @@ __device__ __forceinline__ MergePoint find_merge_point(const I *offsets, int64_t
     return merge_point(a, deal, t, row);
 }
 
-// Number of entries of a tile that one lane sums; all loads of a tile are in flight together.
+// Number of entries of a tile that one lane loads and multiplies; all loads of a tile are in flight
+// together.
 template <class Acc> constexpr int LANE_ENTRIES = sizeof(Acc) <= 8 ? 8 : 4;
 
-// Shared memory of a warp. Lane l sums the products from l · STRIP on, with one element of padding
-// after every STRIP products to avoid bank conflicts.
+// Shared memory of a warp, for the products of a tile's entries. There is one element of padding
+// after every 128 bytes, so that neither lanes with neighbouring rows of one length nor lanes with
+// STRIP neighbouring products each meet in a bank.
 template <class Acc> struct Slice {
     static constexpr int STRIP = LANE_ENTRIES<Acc>;
     static constexpr int TILE = WARP * STRIP;
-    Acc products[TILE + WARP];
+    static constexpr int LINE = 128 / sizeof(Acc);
+    static_assert(LINE % STRIP == 0);
+    Acc products[TILE + TILE / LINE];
     // Not 0 if the entry is the last of its row.
     alignas(STRIP) uint8_t ends[TILE];
 
-    static __device__ __forceinline__ int slot(int entry) { return entry + entry / STRIP; }
+    static __device__ __forceinline__ constexpr int slot(int entry) { return entry + entry / LINE; }
 };
 
 // Replaces the product at each row's end by the row's sum; `carry` is added to the first row.
@@ -158,7 +182,7 @@ template <class Acc> __device__ __forceinline__ Acc sum_segments(Slice<Acc> &sli
     constexpr int STRIP = Slice<Acc>::STRIP;
     const int lane = threadIdx.x % WARP;
     uint32_t ends[STRIP / 4];
-    Acc *products = slice.products + lane * (STRIP + 1);
+    Acc *products = slice.products + Slice<Acc>::slot(lane * STRIP);
     memcpy(ends, __builtin_assume_aligned(slice.ends + lane * STRIP, STRIP), STRIP);
     memset(__builtin_assume_aligned(slice.ends + lane * STRIP, STRIP), 0, STRIP);
     // The lane's first row may have begun in an earlier lane.
@@ -207,10 +231,26 @@ template <class Acc> struct Piece {
     bool joins, leaves;
 };
 
+// Columns and values that a lane has loaded of a tile.
+template <class A, class J, int STRIP> struct LaneEntries {
+    J column[STRIP];
+    A value[STRIP];
+};
+
 // Entries of a region, from the multiple of 32 entries before its first one on: such positions are
 // whole sectors in most arrays. A region has less than 2^31 rows and entries, so that positions
 // inside it have 32 bits.
+//
+// Of each 128 entries of a tile a lane takes four: every 32nd, or four neighbours (a *quad*), which
+// are fewer and wider loads, of columns and of values.
 template <class A, class X, class I, class J> struct Region {
+    static constexpr int QUAD = 4;
+    // Quads of wider elements are slower: a load of 16 bytes has less than a quad.
+    static constexpr bool CAN_LOAD_QUADS = sizeof(A) <= 4 && sizeof(J) == 4;
+    // Longest mean of a row for which lanes take quads: neighbours in a longer row often have
+    // columns in one line, and are better loaded by neighbouring lanes.
+    static constexpr int64_t MOST_MEAN_FOR_QUADS = 256;
+
     const Csr<A, I, J> &a;
     int64_t origin;
     int rows, entries;
@@ -220,13 +260,31 @@ template <class A, class X, class I, class J> struct Region {
     const I *ends;
     I ends_origin;
     const X *x;
+    bool by_quads;
+    // Position of the lane's first entry in a tile, and distance to its second.
+    int first, distance;
 
     __device__ __forceinline__ Region(const Csr<A, I, J> &a, const X *x, MergePoint from,
                                       MergePoint to)
         : a(a), origin(from.entry - from.entry % WARP), rows(int(to.row - from.row)),
           entries(int(to.entry - origin)), indices(a.indices + origin), values(a.values + origin),
           ends(a.offsets + from.row + 1 + threadIdx.x % WARP), ends_origin(I(origin + a.base)),
-          x(a.IS_NARROW ? x : x - a.base) {}
+          x(a.IS_NARROW ? x : x - a.base),
+          by_quads(CAN_LOAD_QUADS && a.nnz / MOST_MEAN_FOR_QUADS <= a.rows &&
+                   is_aligned(a.indices) && is_aligned(a.values)),
+          first(by_quads ? threadIdx.x % WARP * QUAD : threadIdx.x % WARP),
+          distance(by_quads ? 1 : WARP) {}
+
+    // True if a quad at a multiple of four elements has the alignment that its load needs.
+    template <class T> static __device__ __forceinline__ bool is_aligned(const T *p) {
+        return reinterpret_cast<uintptr_t>(p) % (QUAD * sizeof(T)) == 0;
+    }
+
+    // Distance of the lane's v-th entry from its first, where its first two are `distance` apart
+    // and groups of four are `group` apart.
+    static __device__ __forceinline__ int ahead(int v, int distance, int group) {
+        return v % QUAD * distance + v / QUAD * group;
+    }
 
     // End of the lane's row, counted from `tile` on, where lanes take 32 rows from `row` on; LIMIT
     // for a row that does not end before.
@@ -236,14 +294,46 @@ template <class A, class X, class I, class J> struct Region {
         return int(min(load_cached(ends + row) - ends_origin - tile, I(LIMIT)));
     }
 
-    // Elements of x for columns that a lane has loaded, the v-th from the v-th chunk of the tile.
+    // Loads the lane's entries of a tile that has `count` of them. In place of an entry behind
+    // these a lane loads one of them again, so that there are no branches between loads.
+    template <int STRIP>
+    __device__ __forceinline__ void load(LaneEntries<A, J, STRIP> &out, int tile, int count) const {
+        if constexpr (CAN_LOAD_QUADS) {
+            const int last = (count - 1) / QUAD;
+            if (by_quads && origin + tile + QUAD * (last + 1) <= a.nnz) {
+#pragma unroll
+                for (int v = 0; v < STRIP; v += QUAD) {
+                    const int k = min((first + v * WARP) / QUAD, last) * QUAD;
+                    load_quad(out.column + v, indices + tile + k);
+                    load_quad(out.value + v, values + tile + k);
+                }
+                return;
+            }
+        }
+#pragma unroll
+        for (int v = 0; v < STRIP; ++v) {
+            const int k = min(first + ahead(v, distance, QUAD * WARP), count - 1);
+            out.column[v] = load_once(indices + tile + k, a.policy);
+            out.value[v] = load_once(values + tile + k, a.policy);
+        }
+    }
+
+    template <class T> static __device__ __forceinline__ void load_quad(T *out, const T *p) {
+        T loaded[QUAD];
+        load_group(loaded, p);
+#pragma unroll
+        for (int i = 0; i < QUAD; ++i)
+            out[i] = loaded[i];
+    }
+
+    // Elements of x for the lane's columns of a tile with `count` entries.
     template <int STRIP>
     __device__ __forceinline__ void gather(const J (&column)[STRIP], int tile, int count,
                                            X (&factor)[STRIP]) const {
         if constexpr (Csr<A, I, J>::IS_NARROW) {
             // The entries of one load belong to one chunk, except that lanes without an entry
             // behind the last one load an entry of the last chunk.
-            static_assert(CHUNK == WARP);
+            static_assert(CHUNK == WARP && !CAN_LOAD_QUADS);
             const int last = (count - 1) / CHUNK;
             uint32_t start[STRIP];
 #pragma unroll
@@ -259,38 +349,26 @@ template <class A, class X, class I, class J> struct Region {
         }
     }
 
-    // Stores the products of a tile's entries [skip, count), and zeros in its other slots.
-    template <class Acc>
-    __device__ __forceinline__ void multiply(int tile, int skip, int count,
-                                             Slice<Acc> &slice) const {
-        constexpr int STRIP = Slice<Acc>::STRIP;
-        const int lane = threadIdx.x % WARP;
-        if (count <= skip) {
-            for (int k = lane; k < Slice<Acc>::TILE; k += WARP)
-                slice.products[Slice<Acc>::slot(k)] = zero<Acc>();
-            return;
-        }
-        // Lanes without an entry load a neighbour's, so that there are no branches between loads;
-        // they do not multiply it, since x may hold Inf.
-        J column[STRIP];
-        A value[STRIP];
-#pragma unroll
-        for (int v = 0; v < STRIP; ++v) {
-            const int k = min(max(v * WARP + lane, skip), count - 1);
-            column[v] = load_once(indices + tile + k, a.policy);
-            value[v] = load_once(values + tile + k, a.policy);
-        }
+    // Stores the products of the lane's entries of a tile. Slots of entries that are not in the
+    // region get products of other entries, which must not be added: they may be Inf or NaN.
+    template <class Acc, int STRIP>
+    __device__ __forceinline__ void multiply(const LaneEntries<A, J, STRIP> &loaded, int tile,
+                                             int count, Slice<Acc> &slice) const {
+        using S = Slice<Acc>;
         X factor[STRIP];
-        gather(column, tile, count, factor);
+        gather(loaded.column, tile, count, factor);
+        Acc *products = slice.products + S::slot(first);
+        const int slots = by_quads ? 1 : S::slot(WARP);
 #pragma unroll
-        for (int v = 0; v < STRIP; ++v) {
-            const int k = v * WARP + lane;
-            const bool exists = k >= skip && k < count;
-            slice.products[Slice<Acc>::slot(k)] =
-                exists ? mul(widen<Acc>(value[v]), widen<Acc>(factor[v])) : zero<Acc>();
-        }
+        for (int v = 0; v < STRIP; ++v)
+            products[ahead(v, slots, S::slot(QUAD * WARP))] =
+                mul(widen<Acc>(loaded.value[v]), widen<Acc>(factor[v]));
     }
 };
+
+// Most entries that a lane adds up in turn. If a row has more, lanes add equal numbers of entries,
+// whatever their rows.
+constexpr int MOST_IN_TURN = 16;
 
 // Sums the entries of [from, to) and writes y for the rows that start and end there.
 template <class A, class X, class Y, class Acc, class I, class J>
@@ -299,55 +377,100 @@ __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, co
                                            Slice<Acc> &slice, Piece<Acc> &piece) {
     constexpr int TILE = Slice<Acc>::TILE;
     const int lane = threadIdx.x % WARP;
+    // Entries of the tile that come before those of the region.
     int skip = int(from.entry % WARP);
     const bool joins = from.row < a.rows && from.entry > a.start(from.row);
     const Region<A, X, I, J> region(a, x, from, to);
+    const auto count_of = [&](int tile) { return min(region.entries - tile, TILE); };
+    const auto store = [&](int row, Acc sum) {
+        if (joins && row == 0) {
+            piece.head = sum;
+        } else {
+            y.store(a.row_of_y(from.row + row), alpha, sum, beta);
+        }
+    };
     Acc carry = zero<Acc>();
     int row = 0, tile = 0;
+    LaneEntries<A, J, Slice<Acc>::STRIP> loaded;
+    if (region.entries > skip)
+        region.load(loaded, 0, count_of(0));
     for (bool more = region.rows > 0 || region.entries > skip; more; more = tile < region.entries) {
-        const int count = min(region.entries - tile, TILE);
+        const int count = count_of(tile);
         // Ends of 32 rows as entries of the tile; TILE + 1 for rows that do not end in it.
         const auto ends_of = [&](int first_row) {
             return region.template end_of<TILE + 1>(first_row, tile);
         };
-        const int first_ends = ends_of(row);
-        region.multiply(tile, skip, count, slice);
-        // Calls f(first row, end, start) for this lane's rows that end in the tile, 32 rows at a
-        // time; returns the first row that does not.
-        const auto for_rows = [&](auto f) {
-            int first_row = row, start = skip, end = first_ends;
-            while (true) {
-                int before = __shfl_up_sync(ALL_LANES, end, 1);
-                if (lane == 0)
-                    before = start;
-                const bool here = end <= count;
-                if (here)
-                    f(first_row, end, before);
-                const int ended = __popc(__ballot_sync(ALL_LANES, here));
-                first_row += ended;
-                if (ended < WARP)
-                    return first_row;
-                start = __shfl_sync(ALL_LANES, end, WARP - 1);
-                end = ends_of(first_row);
-            }
+        // The next 32 rows, a lane each: the first starts at entry `start`, the lane's ends before
+        // entry `end`.
+        int start = skip, end = ends_of(row);
+        if (count > skip)
+            region.multiply(loaded, tile, count, slice);
+        // The next tile is on its way while this one is summed.
+        if (tile + TILE < region.entries)
+            region.load(loaded, tile + TILE, count_of(tile + TILE));
+        __syncwarp();
+        const auto start_of_lane = [&](int start, int end) {
+            const int before = __shfl_up_sync(ALL_LANES, end, 1);
+            return lane == 0 ? start : before;
         };
-        for_rows([&](int, int end, int start) {
-            if (end > start)
-                slice.ends[end - 1] = 1;
-        });
-        __syncwarp();
-        carry = sum_segments(slice, carry);
-        __syncwarp();
-        row = for_rows([&](int first_row, int end, int start) {
-            Acc sum = zero<Acc>();
-            if (end > start)
-                sum = slice.products[Slice<Acc>::slot(end - 1)];
-            if (joins && first_row + lane == 0) {
-                piece.head = sum;
+        // Sums short rows, a lane each, until there is a long one among 32.
+        bool is_summed = false;
+        while (!is_summed) {
+            const int begin = start_of_lane(start, end), stop = min(end, count);
+            if (__any_sync(ALL_LANES, stop - begin > MOST_IN_TURN))
+                break;
+            Acc sum = lane == 0 ? carry : zero<Acc>();
+            for (int k = begin; k < stop; ++k)
+                sum = add(sum, slice.products[Slice<Acc>::slot(k)]);
+            __syncwarp();
+            const bool ends_here = end <= count;
+            if (ends_here)
+                store(row + lane, sum);
+            const int ended = __popc(__ballot_sync(ALL_LANES, ends_here));
+            row += ended;
+            if (ended < WARP) {
+                carry = shuffle_index<WARP>(sum, ended);
+                is_summed = true;
             } else {
-                y.store(a.row_of_y(from.row + lane + first_row), alpha, sum, beta);
+                carry = zero<Acc>();
+                start = __shfl_sync(ALL_LANES, end, WARP - 1);
+                end = ends_of(row);
             }
-        });
+        }
+        if (!is_summed) {
+            for (int k = lane; k < start; k += WARP)
+                slice.products[Slice<Acc>::slot(k)] = zero<Acc>();
+            for (int k = max(count, start) + lane; k < TILE; k += WARP)
+                slice.products[Slice<Acc>::slot(k)] = zero<Acc>();
+            // Calls f(row, end, start) for this lane's rows that end in the tile; returns the first
+            // row that does not.
+            const auto for_rows = [&](auto f) {
+                int first_row = row, first_start = start, its_end = end;
+                while (true) {
+                    const int begin = start_of_lane(first_start, its_end);
+                    const bool ends_here = its_end <= count;
+                    if (ends_here)
+                        f(first_row + lane, its_end, begin);
+                    const int ended = __popc(__ballot_sync(ALL_LANES, ends_here));
+                    first_row += ended;
+                    if (ended < WARP)
+                        return first_row;
+                    first_start = __shfl_sync(ALL_LANES, its_end, WARP - 1);
+                    its_end = ends_of(first_row);
+                }
+            };
+            for_rows([&](int, int end, int start) {
+                if (end > start)
+                    slice.ends[end - 1] = 1;
+            });
+            __syncwarp();
+            carry = sum_segments(slice, carry);
+            __syncwarp();
+            row = for_rows([&](int row, int end, int start) {
+                const bool is_empty = end <= start;
+                store(row, is_empty ? zero<Acc>() : slice.products[Slice<Acc>::slot(end - 1)]);
+            });
+        }
         skip = 0;
         tile += TILE;
         __syncwarp();
