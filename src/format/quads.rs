@@ -27,10 +27,10 @@ use bytemuck::{Pod, Zeroable};
 
 use super::as_words;
 use super::sell::Origin;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
 use crate::memory::arena::{self, Arena, Part};
-use crate::memory::{pieces, pool, Allocator, Buffer};
+use crate::memory::{pool, Allocator, Buffer};
 use crate::types::Element;
 
 #[cfg(test)]
@@ -58,9 +58,6 @@ const ITEM_WORK: usize = 1 << 12;
 /// Cost of storing one row of the result, in entries.
 pub const ROW_WORK: usize = 4;
 
-/// Slabs that one parallel task measures.
-const GRAIN: usize = 1 << 7;
-
 /// Slabs that [`Counts::sample`] looks at: with 60 entries a row, 15,000 entries or 30 µs.
 const SAMPLE: usize = 32;
 
@@ -80,6 +77,23 @@ const WIDE: u16 = 1 << 15;
 const _: () = assert!(SIDE * LONGEST < WIDE as usize);
 
 impl Slab {
+    /// Head of a slab with these masks and first columns of blocks, where each group's end before one of them.
+    fn of(blocks: &[(u32, u32)], ends: [usize; GROUPS]) -> Self {
+        let columns = || blocks.iter().map(|&(_, first)| first);
+        let (Some(low), Some(high)) = (columns().min(), columns().max()) else {
+            return Slab::default();
+        };
+        let mut counts = [0; GROUPS];
+        let mut start = 0;
+        for (count, end) in counts.iter_mut().zip(ends) {
+            (*count, start) = ((end - start) as u16, end);
+        }
+        if high - low > u32::from(u16::MAX) {
+            counts[0] |= WIDE;
+        }
+        Slab { base: low, counts }
+    }
+
     /// Returns whether its blocks have two words.
     #[inline(always)]
     pub fn is_wide(&self) -> bool {
@@ -129,7 +143,7 @@ pub struct Counts {
 
 impl Counts {
     /// Counts in slabs that lie equally far apart; nothing if one of them has a row that is too long for quads.
-    pub fn sample(pattern: &Pattern<'_, i64, i32>) -> Self {
+    pub fn sample(pattern: &Pattern<'_, i64, i32>, cut: &impl Cut) -> Self {
         let slabs = pattern.major.div_ceil(SLAB);
         let taken = slabs.min(SAMPLE);
         let mut out = Counts::default();
@@ -149,7 +163,7 @@ impl Counts {
             out.entries += entries;
             out.side_by_side += if side_by_side { entries } else { 0 };
             for group in 0..GROUPS {
-                sweep::<false>(pattern, of_group(&rows, group), |_, _, _, _| out.blocks += 1);
+                cut.cut(pattern, of_group(&rows, group), |_, _, _, _| out.blocks += 1);
             }
         }
         out
@@ -162,9 +176,37 @@ fn of_group(rows: &Range<usize>, group: usize) -> Range<usize> {
     first..rows.end.min(first + SIDE)
 }
 
-/// Calls `block(first column, mask, first position of each row, number of entries of each row)` for the blocks of
-/// at most four rows. With `ASCENDING` the columns of each row must ascend strictly. There must be at least four
-/// columns.
+/// The cut of a group of rows into blocks, which takes most of the time of analysis.
+pub trait Cut: Sync {
+    /// Calls `block(first column, mask, first position of each row, number of entries of each row)` for the blocks
+    /// of at most four rows. There must be at least four columns.
+    fn cut(
+        &self,
+        pattern: &Pattern<'_, i64, i32>,
+        rows: Range<usize>,
+        block: impl FnMut(usize, u32, &[usize; SIDE], &[usize; SIDE]),
+    );
+}
+
+/// The cut on any processor.
+pub struct AnyProcessor;
+
+impl Cut for AnyProcessor {
+    #[inline(always)]
+    fn cut(
+        &self,
+        pattern: &Pattern<'_, i64, i32>,
+        rows: Range<usize>,
+        block: impl FnMut(usize, u32, &[usize; SIDE], &[usize; SIDE]),
+    ) {
+        match ascends(pattern, rows.clone()) {
+            true => sweep::<true>(pattern, rows, block),
+            false => sweep::<false>(pattern, rows, block),
+        }
+    }
+}
+
+/// Cuts a group on any processor. With `ASCENDING` the columns of each row must ascend strictly.
 ///
 /// Without a branch on a mask, which nothing could predict.
 #[inline(always)]
@@ -263,61 +305,70 @@ impl<V: Element> Quads<V> {
     /// Builds the layout of a valid pattern with `values` in its order. `None` if a row is longer than
     /// [`LONGEST`], if there are less than four columns, or if `pays` refuses the numbers of blocks and entries.
     ///
-    /// Cost: O(nnz + rows), reading the columns three times (order, count, fill) and the values once.
+    /// Cost: O(nnz + rows), reading columns and values once.
     pub fn build(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, i64, i32>,
         values: &[V],
         origin: Origin<'_>,
+        cut: &impl Cut,
         pays: impl FnOnce(usize, usize) -> bool,
     ) -> Result<Option<Self>> {
-        let rows = pattern.major;
-        if pattern.minor < SIDE || (0..rows).any(|row| pattern.range(row).len() > LONGEST) {
+        let (rows, entries) = (pattern.major, pattern.indices.len());
+        if pattern.minor < SIDE {
             return Ok(None);
         }
-        let ascending = ascends(pattern);
-        let mut slabs = Buffer::<Slab>::zeroed(allocator, rows.div_ceil(SLAB))?;
-        pieces::for_each(pieces::chunks(&mut slabs, GRAIN), |task, slabs| {
-            for (at, slab) in slabs.iter_mut().enumerate() {
-                let number = task * GRAIN + at;
-                *slab = match ascending {
-                    true => measure::<true>(pattern, number),
-                    false => measure::<false>(pattern, number),
-                };
-            }
-        });
-        let entries = pattern.indices.len();
-        let blocks = |slab: &Slab| (0..GROUPS).map(|group| slab.blocks(group)).sum::<usize>();
-        if !pays(slabs.iter().map(blocks).sum(), entries) {
-            return Ok(None);
-        }
-        let items = deal(allocator, pattern, &slabs)?;
-        let words = items[items.len() - 1].word as usize;
+        let mut items = deal(allocator, pattern)?;
+        let slabs = rows.div_ceil(SLAB);
         let mut positions = Buffer::<i64>::zeroed(allocator, if origin.keep { entries } else { 0 })?;
-        let bytes =
-            [arena::bytes::<Slab>(slabs.len()), arena::bytes::<u32>(words), arena::bytes::<V>(entries + PAD)];
+        let bytes = [arena::bytes::<Slab>(slabs), arena::bytes::<V>(entries + PAD)];
         let mut arena = Arena::zeroed(allocator, bytes.into_iter().fold(0, usize::saturating_add))?;
-        let mut placed = arena.take::<Slab>(slabs.len());
-        placed.copy_from_slice(&slabs);
-        let mut out = Quads {
-            col_count: pattern.minor,
-            row_count: rows,
-            slabs: placed,
-            words: arena.take(words),
-            values: arena.take(entries + PAD),
-            items,
-            positions: None,
-        };
+        let (mut slabs, mut to) = (arena.take::<Slab>(slabs), arena.take::<V>(entries + PAD));
+        // How many words there are is known when all blocks are.
+        let mut blocks = Vec::new();
+        let count = items.len() - 1;
+        blocks.try_reserve_exact(count).map_err(|_| Error::out_of_memory(count * size_of::<Blocks>()))?;
+        blocks.resize_with(count, || Ok(None));
         pool::run(|| {
-            let to = &mut out.values[..entries];
+            let to = &mut to[..entries];
             as_words!(V, (values, to) => {
-                let source = Source { pattern, slabs: &out.slabs, values, origin, ascending };
-                let section = Section { words: &mut out.words, values: to, positions: &mut positions };
-                source.fill(&out.items, section);
+                let section = Section {
+                    slabs: &mut slabs,
+                    blocks: &mut blocks,
+                    values: to,
+                    positions: &mut positions,
+                };
+                Source { pattern, values, origin, cut }.fill(&items, section);
             });
         });
-        out.positions = origin.keep.then_some(positions);
-        Ok(Some(out))
+        let mut count = 0;
+        for (number, blocks) in blocks.iter().enumerate() {
+            match blocks {
+                Ok(Some(blocks)) => {
+                    items[number + 1].word = items[number].word + blocks.words.len() as u64;
+                    count += blocks.count;
+                }
+                // A row is too long.
+                Ok(None) => return Ok(None),
+                Err(error) => return Err(error.clone()),
+            }
+        }
+        if !pays(count, entries) {
+            return Ok(None);
+        }
+        let words = items[items.len() - 1].word as usize;
+        let mut arena = Arena::zeroed(allocator, arena::bytes::<u32>(words))?;
+        let mut placed = arena.take::<u32>(words);
+        pool::run(|| place(&blocks, &mut placed));
+        Ok(Some(Quads {
+            col_count: pattern.minor,
+            row_count: rows,
+            slabs,
+            words: placed,
+            values: to,
+            items,
+            positions: origin.keep.then_some(positions),
+        }))
     }
 
     /// Copies in new values, given in the order of the user's array. Returns false, and changes nothing, if
@@ -361,19 +412,13 @@ impl<V: Element> Quads<V> {
     }
 }
 
-/// Returns whether columns ascend in all rows, and none is there twice.
-fn ascends(pattern: &Pattern<'_, i64, i32>) -> bool {
-    let tasks = pattern.major.div_ceil(GRAIN * SLAB);
-    let other = pool::find_first(tasks, &|task| {
-        let mut rows = task * GRAIN * SLAB..pattern.major.min((task + 1) * GRAIN * SLAB);
-        // Without an early exit, so that it becomes vector code.
-        let in_row = |row: usize| {
-            let columns = &pattern.indices[pattern.range(row)];
-            columns.windows(2).fold(true, |all, pair| all & (pair[0] < pair[1]))
-        };
-        (!rows.all(in_row)).then_some(task)
-    });
-    other.is_none()
+/// Returns whether columns ascend in these rows, and none is there twice.
+pub fn ascends(pattern: &Pattern<'_, i64, i32>, mut rows: Range<usize>) -> bool {
+    // Without an early exit, so that it becomes vector code.
+    rows.all(|row| {
+        let columns = &pattern.indices[pattern.range(row)];
+        columns.windows(2).fold(true, |all, pair| all & (pair[0] < pair[1]))
+    })
 }
 
 /// Returns the rows of a slab.
@@ -381,45 +426,21 @@ fn rows_of(pattern: &Pattern<'_, i64, i32>, slab: usize) -> Range<usize> {
     slab * SLAB..pattern.major.min((slab + 1) * SLAB)
 }
 
-/// Returns the head of a slab.
-fn measure<const ASCENDING: bool>(pattern: &Pattern<'_, i64, i32>, slab: usize) -> Slab {
-    let (mut counts, mut low, mut high) = ([0; GROUPS], usize::MAX, 0);
-    let rows = rows_of(pattern, slab);
-    for (group, count) in counts.iter_mut().enumerate() {
-        sweep::<ASCENDING>(pattern, of_group(&rows, group), |first, _, _, _| {
-            *count += 1;
-            (low, high) = (low.min(first), high.max(first));
-        });
-    }
-    if low > high {
-        return Slab::default();
-    }
-    if high - low > usize::from(u16::MAX) {
-        counts[0] |= WIDE;
-    }
-    Slab { base: low as u32, counts }
-}
-
-/// Divides slabs into items of about equal work.
-fn deal(
-    allocator: &Arc<Allocator>,
-    pattern: &Pattern<'_, i64, i32>,
-    slabs: &[Slab],
-) -> Result<Buffer<Start>> {
+/// Divides slabs into items of about equal work, whose words are not known yet.
+fn deal(allocator: &Arc<Allocator>, pattern: &Pattern<'_, i64, i32>) -> Result<Buffer<Start>> {
+    let slabs = pattern.major.div_ceil(SLAB);
     let cut = |item: &mut dyn FnMut(Start)| {
-        let (mut word, mut work) = (0, 0);
-        for (slab, head) in slabs.iter().enumerate() {
+        let mut work = 0;
+        for slab in 0..slabs {
             let rows = rows_of(pattern, slab);
             let value = pattern.range(rows.start).start;
             if slab == 0 || work >= ITEM_WORK {
-                item(Start { slab: slab as u64, value: value as u64, word: word as u64 });
+                item(Start { slab: slab as u64, value: value as u64, word: 0 });
                 work = 0;
             }
-            word += head.words();
             work += pattern.range(rows.end - 1).end - value + SLAB * ROW_WORK;
         }
-        let (slab, value) = (slabs.len() as u64, pattern.indices.len() as u64);
-        item(Start { slab, value, word: word as u64 });
+        item(Start { slab: slabs as u64, value: pattern.indices.len() as u64, word: 0 });
     };
     let mut count = 0;
     cut(&mut |_| count += 1);
@@ -432,74 +453,131 @@ fn deal(
     Ok(items)
 }
 
+/// Blocks of an item.
+#[derive(Default)]
+struct Blocks {
+    count: usize,
+    words: Vec<u32>,
+}
+
+/// Copies the words of items to where they follow one another.
+fn place(blocks: &[Result<Option<Blocks>>], to: &mut [u32]) {
+    let words =
+        |of: &[Result<Option<Blocks>>]| of.iter().flatten().flatten().map(|one| one.words.len()).sum();
+    if let [Ok(Some(one))] = blocks {
+        to.copy_from_slice(&one.words);
+    } else if blocks.len() > 1 {
+        let (low, high) = blocks.split_at(blocks.len() / 2);
+        let (to_low, to_high) = to.split_at_mut(words(low));
+        pool::join(|| place(low, to_low), || place(high, to_high));
+    }
+}
+
 /// Part of the arrays that some items fill.
 struct Section<'a, V> {
-    words: &'a mut [u32],
+    slabs: &'a mut [Slab],
+    blocks: &'a mut [Result<Option<Blocks>>],
     values: &'a mut [V],
     positions: &'a mut [i64],
 }
 
 /// Input that all tasks read.
-struct Source<'a, V> {
+struct Source<'a, V, C> {
     pattern: &'a Pattern<'a, i64, i32>,
-    slabs: &'a [Slab],
     values: &'a [V],
     origin: Origin<'a>,
-    /// True if columns ascend in all rows.
-    ascending: bool,
+    cut: &'a C,
 }
 
-impl<V: Copy + Send + Sync> Source<'_, V> {
+impl<V: Copy + Send + Sync, C: Cut> Source<'_, V, C> {
     /// Fills the arrays of the items between these starts.
     fn fill(&self, starts: &[Start], section: Section<'_, V>) {
-        if starts.len() <= 3 {
-            let slabs = starts[0].slab as usize..starts[starts.len() - 1].slab as usize;
-            return match self.ascending {
-                true => self.fill_slabs::<true>(slabs, section),
-                false => self.fill_slabs::<false>(slabs, section),
-            };
+        if starts.len() < 2 {
+            return;
+        }
+        if starts.len() == 2 {
+            let slabs = starts[0].slab as usize..starts[1].slab as usize;
+            let (heads, out) = (section.slabs, section.blocks);
+            out[0] = self.fill_slabs(slabs, heads, section.values, section.positions);
+            return;
         }
         let middle = starts.len() / 2;
-        let (word, value) =
-            (starts[middle].word - starts[0].word, (starts[middle].value - starts[0].value) as usize);
-        let (low_words, high_words) = section.words.split_at_mut(word as usize);
+        let (slab, value) =
+            (starts[middle].slab - starts[0].slab, (starts[middle].value - starts[0].value) as usize);
+        let (low_slabs, high_slabs) = section.slabs.split_at_mut(slab as usize);
+        let (low_blocks, high_blocks) = section.blocks.split_at_mut(middle);
         let (low_values, high_values) = section.values.split_at_mut(value);
         let kept = section.positions.len().min(value);
         let (low_positions, high_positions) = section.positions.split_at_mut(kept);
-        let low = Section { words: low_words, values: low_values, positions: low_positions };
-        let high = Section { words: high_words, values: high_values, positions: high_positions };
+        let low =
+            Section { slabs: low_slabs, blocks: low_blocks, values: low_values, positions: low_positions };
+        let high = Section {
+            slabs: high_slabs,
+            blocks: high_blocks,
+            values: high_values,
+            positions: high_positions,
+        };
         pool::join(|| self.fill(&starts[..=middle], low), || self.fill(&starts[middle..], high));
     }
 
-    fn fill_slabs<const ASCENDING: bool>(&self, slabs: Range<usize>, section: Section<'_, V>) {
-        let (mut word, mut value) = (0, 0);
-        for number in slabs {
-            let (slab, rows) = (&self.slabs[number], rows_of(self.pattern, number));
-            for group in 0..GROUPS {
-                sweep::<ASCENDING>(self.pattern, of_group(&rows, group), |first, mask, starts, counts| {
-                    let column = first as u32 - slab.base;
-                    section.words[word] = mask << 16 | if slab.is_wide() { 0 } else { column };
-                    word += 1;
-                    if slab.is_wide() {
-                        section.words[word] = column;
-                        word += 1;
-                    }
+    /// Fills the arrays of some slabs; returns their blocks, or `None` if a row is longer than [`LONGEST`].
+    fn fill_slabs(
+        &self,
+        slabs: Range<usize>,
+        heads: &mut [Slab],
+        values: &mut [V],
+        positions: &mut [i64],
+    ) -> Result<Option<Blocks>> {
+        let mut out = Blocks::default();
+        let mut value = 0;
+        // Mask and first column of each block of a slab.
+        let mut blocks = Vec::new();
+        for (number, head) in slabs.zip(heads) {
+            let rows = rows_of(self.pattern, number);
+            if rows.clone().any(|row| self.pattern.range(row).len() > LONGEST) {
+                return Ok(None);
+            }
+            let entries: usize = rows.clone().map(|row| self.pattern.range(row).len()).sum();
+            blocks.clear();
+            reserve(&mut blocks, entries)?;
+            let mut ends = [0; GROUPS];
+            for (group, end) in ends.iter_mut().enumerate() {
+                let rows = of_group(&rows, group);
+                let fill = |first: usize, mask: u32, starts: &[usize; SIDE], counts: &[usize; SIDE]| {
+                    blocks.push((mask, first as u32));
                     for (&start, &count) in starts.iter().zip(counts) {
-                        let to = section.values.get_mut(value..value + SIDE);
-                        match (to, self.values.get(start..start + SIDE)) {
+                        match (values.get_mut(value..value + SIDE), self.values.get(start..start + SIDE)) {
                             // Those behind the row's are overwritten by what follows.
                             (Some(to), Some(from)) => to.copy_from_slice(from),
-                            _ => section.values[value..value + count]
+                            _ => values[value..value + count]
                                 .copy_from_slice(&self.values[start..start + count]),
                         }
-                        if !section.positions.is_empty() {
-                            let to = section.positions[value..value + count].iter_mut();
+                        if !positions.is_empty() {
+                            let to = positions[value..value + count].iter_mut();
                             to.zip(start..).for_each(|(to, at)| *to = self.origin.of(at));
                         }
                         value += count;
                     }
-                });
+                };
+                self.cut.cut(self.pattern, rows, fill);
+                *end = blocks.len();
+            }
+            *head = Slab::of(&blocks, ends);
+            reserve(&mut out.words, head.words())?;
+            out.count += blocks.len();
+            for &(mask, first) in &blocks {
+                let column = first - head.base;
+                match head.is_wide() {
+                    true => out.words.extend([mask << 16, column]),
+                    false => out.words.push(mask << 16 | column),
+                }
             }
         }
+        Ok(Some(out))
     }
+}
+
+/// Makes room for so many more elements.
+fn reserve<T>(elements: &mut Vec<T>, more: usize) -> Result<()> {
+    elements.try_reserve(more).map_err(|_| Error::out_of_memory(more.saturating_mul(size_of::<T>())))
 }

@@ -10,7 +10,7 @@ type Rows = TestRows<i64, i32>;
 fn build(rows: &Rows, keep: bool) -> Option<Quads<f64>> {
     let values: Vec<f64> = (1..=rows.columns.len()).map(|value| value as f64).collect();
     let origin = Origin { keep, positions: None };
-    Quads::build(&allocator(), &rows.pattern(), &values, origin, |_, _| true).unwrap()
+    Quads::build(&allocator(), &rows.pattern(), &values, origin, &AnyProcessor, |_, _| true).unwrap()
 }
 
 /// Checks that every entry comes back in the order of its row, and that blocks and items are where they may be.
@@ -71,17 +71,25 @@ fn sorted_rows_have_the_same_blocks_in_any_case() {
     for cols in [4, 6, 70, 500] {
         let lengths: Vec<_> = (0..333).map(|_| random.below(cols.min(60))).collect();
         let mut rows = Rows::new(1, cols, &lengths, |_, entry| entry * cols / 60.min(cols));
-        assert!(ascends(&rows.pattern()));
-        for number in 0..rows.rows().div_ceil(SLAB) {
-            let pattern = rows.pattern();
-            assert_eq!(measure::<true>(&pattern, number), measure::<false>(&pattern, number));
+        let pattern = rows.pattern();
+        assert!(ascends(&pattern, 0..rows.rows()));
+        for first in (0..rows.rows()).step_by(SIDE) {
+            let group = first..rows.rows().min(first + SIDE);
+            let (mut by_columns, mut in_any_order) = (Vec::new(), Vec::new());
+            sweep::<true>(&pattern, group.clone(), |column, mask, starts, counts| {
+                by_columns.push((column, mask, *starts, *counts));
+            });
+            sweep::<false>(&pattern, group, |column, mask, starts, counts| {
+                in_any_order.push((column, mask, *starts, *counts));
+            });
+            assert_eq!(by_columns, in_any_order);
         }
         let sorted = check(&rows);
         // One row that does not ascend, in the last slab.
         for last in [1, 0] {
             rows.columns.extend([2, 2 + last, 2]);
             rows.offsets.push(rows.columns.len() as i64 + 1);
-            assert!(!ascends(&rows.pattern()));
+            assert!(!ascends(&rows.pattern(), 0..rows.rows()));
         }
         assert!(check(&rows).words.starts_with(&sorted.words[..sorted.words.len() / 2]));
     }
@@ -109,6 +117,7 @@ fn what_does_not_fit_is_refused() {
         &rows.pattern(),
         &[1.0; 17],
         Origin { keep: false, positions: None },
+        &AnyProcessor,
         |blocks, entries| {
             assert_eq!((blocks, entries), (2, 17));
             false
@@ -135,7 +144,7 @@ fn the_sample_counts_like_the_layout() {
         let rows = Rows::new(1, 400, lengths, column);
         let layout = check(&rows);
         let blocks = layout.slabs.iter().map(|slab| slab.blocks(0) + slab.blocks(1)).sum::<usize>();
-        let sample = Counts::sample(&rows.pattern());
+        let sample = Counts::sample(&rows.pattern(), &AnyProcessor);
         assert_eq!((sample.blocks, sample.entries), (blocks, rows.columns.len()));
         sample.side_by_side
     };

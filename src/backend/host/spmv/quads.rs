@@ -22,7 +22,7 @@ use crate::backend::host::vector::{prefetch, Width};
 use crate::backend::SpmvExecutor;
 use crate::error::Result;
 use crate::format::narrowing::{Form, Narrow};
-use crate::format::quads::{Counts, Start, GROUPS, ROW_WORK, SIDE, SLAB};
+use crate::format::quads::{AnyProcessor, Counts, Start, GROUPS, ROW_WORK, SIDE, SLAB};
 use crate::format::sell::{Origin, SellLayout};
 use crate::format::Quads;
 use crate::memory::{Allocator, Context};
@@ -33,6 +33,9 @@ use crate::types::{Accumulator, LayoutKind, Storage};
 #[cfg(avx512)]
 #[allow(clippy::incompatible_msrv)]
 mod avx512;
+#[cfg(avx512)]
+#[allow(clippy::incompatible_msrv)]
+mod cut;
 #[cfg(test)]
 mod tests;
 
@@ -80,24 +83,38 @@ fn pays(bytes: usize, counts: &Counts) -> bool {
     entries > 0 && entries >= least * counts.blocks
 }
 
+/// Calls `build` with the fastest cut that the processor has.
+macro_rules! with_cut {
+    ($cut:ident => $build:expr) => {{
+        #[cfg(avx512)]
+        if let Some($cut) = &cut::Avx512::detect() {
+            return $build;
+        }
+        let $cut = &AnyProcessor;
+        $build
+    }};
+}
+
 /// Builds the layout if it is faster.
 fn if_faster<V: Narrow>(
     allocator: &Arc<Allocator>,
     rows: &HostRows<'_, V>,
     origin: Origin<'_>,
 ) -> Result<Option<Quads<V>>> {
-    let (pattern, bytes) = (&rows.pattern, size_of::<V>());
-    if pattern.minor < SIDE {
-        return Ok(None);
-    }
-    let sample = Counts::sample(pattern);
-    if !pays(bytes, &sample) {
-        return Ok(None);
-    }
-    Quads::build(allocator, pattern, rows.values, origin, |blocks, entries| {
-        // The sample's part of the entries.
-        let side_by_side = (entries as f64 * sample.side_by_side as f64 / sample.entries as f64) as usize;
-        pays(bytes, &Counts { blocks, entries, side_by_side })
+    with_cut!(cut => {
+        let (pattern, bytes) = (&rows.pattern, size_of::<V>());
+        if pattern.minor < SIDE {
+            return Ok(None);
+        }
+        let sample = Counts::sample(pattern, cut);
+        if !pays(bytes, &sample) {
+            return Ok(None);
+        }
+        Quads::build(allocator, pattern, rows.values, origin, cut, |blocks, entries| {
+            // The sample's part of the entries.
+            let side_by_side = (entries as f64 * sample.side_by_side as f64 / sample.entries as f64) as usize;
+            pays(bytes, &Counts { blocks, entries, side_by_side })
+        })
     })
 }
 
@@ -120,7 +137,7 @@ impl<V: Narrow> Layout for Quads<V> {
 /// Builds the layout, whether it is faster or not, of rows that it can have.
 pub(super) fn arrange<V: Narrow>(cx: &Context, a: &OpA) -> Result<Quads<V>> {
     let built = a.arrange(cx, a.source(), |allocator, rows, origin| {
-        Quads::build(allocator, &rows.pattern, rows.values, origin, |_, _| true)
+        with_cut!(cut => Quads::build(allocator, &rows.pattern, rows.values, origin, cut, |_, _| true))
     })?;
     Ok(built.expect("the pattern is that of a layout"))
 }

@@ -4,6 +4,8 @@ use super::*;
 use crate::backend::host::spmv::open;
 use crate::backend::host::spmv::tests::{op_a, output, vector};
 use crate::backend::host::testing::{context, scalar, Execution, Number, UnsortedMatrix, WIDTHS};
+use crate::format::quads::Cut;
+use crate::format::testing::TestRows;
 use crate::support::{C64, F16, F32, F32F64, F64};
 use crate::types::{Address, IndexBase, Operation};
 use testkit::Random;
@@ -186,4 +188,54 @@ fn blocks_pay_from_some_entries_on() {
     // A band of full blocks that slices read with one column a step.
     assert!(!pays(8, &counts(1600, 1600)) && pays(8, &counts(1600, 1000)));
     assert!(!pays(8, &Counts::default()));
+}
+
+/// Blocks of all groups of four rows: first columns, masks, and positions and numbers of entries of the rows.
+fn blocks_of(rows: &TestRows<i64, i32>, cut: &impl Cut) -> Vec<(usize, u32, [usize; SIDE], [usize; SIDE])> {
+    let (pattern, mut out) = (rows.pattern(), Vec::new());
+    for first in (0..rows.rows()).step_by(SIDE) {
+        cut.cut(&pattern, first..rows.rows().min(first + SIDE), |column, mask, starts, counts| {
+            out.push((column, mask, *starts, *counts));
+        });
+    }
+    out
+}
+
+#[cfg(avx512)]
+#[test]
+fn the_cut_for_avx512_has_the_same_blocks() {
+    let Some(fast) = cut::Avx512::detect() else {
+        println!("SKIP: this processor has no AVX-512");
+        return;
+    };
+    let mut random = Random::new(41);
+    let most = i32::MAX as usize;
+    for (base, cols) in [(0, 4), (1, 5), (0, 60), (1, 3000), (0, most), (1, most - 1)] {
+        for gap in [1, 2, 5] {
+            let lengths: Vec<_> =
+                (0..211).map(|_| random.below(3) * random.below(cols.min(40) / gap + 1)).collect();
+            let lengths: Vec<_> = lengths.iter().map(|&length| length.min(cols / gap)).collect();
+            // Ascending, up to the last column; a few rows that descend.
+            let first: Vec<_> = lengths.iter().map(|&length| cols - length * gap).collect();
+            let first: Vec<_> =
+                first.iter().map(|&most| [most, random.below(most + 1)][random.below(2)]).collect();
+            let mut rows = TestRows::<i64, i32>::new(base, cols, &lengths, |row, entry| {
+                let entry = if row % 50 == 3 { lengths[row] - 1 - entry } else { entry };
+                first[row] + entry * gap
+            });
+            assert_eq!(
+                blocks_of(&rows, &fast),
+                blocks_of(&rows, &AnyProcessor),
+                "{cols} columns, {gap} apart"
+            );
+            // Without the rows in whose place no four entries may be read.
+            rows.columns.extend([base as i32; 8]);
+            rows.offsets.push(rows.columns.len() as i64 + base);
+            assert_eq!(
+                blocks_of(&rows, &fast),
+                blocks_of(&rows, &AnyProcessor),
+                "{cols} columns, {gap} apart"
+            );
+        }
+    }
 }
