@@ -2,9 +2,12 @@
 // shifted by one, as have the rows of `right` that they meet (the inner points of a grid). Their
 // rows of C are shifted by one as well. A warp takes up to 32 such rows: the position of each
 // product in the first row of C holds for all of them, so hashing and sorting is needed only once.
-// The warp's lanes are divided among several rows, as many as there are teams of lanes as wide as a
-// row of `right`. No two lanes add to one sum at a time, and each sum is in the order of the row's
-// entries of `left`.
+// Where rows of `right` and of C are short, one or two lanes compute a row; otherwise the lanes
+// are divided among several rows, as many as there are teams of lanes as wide as a row of `right`.
+// No two lanes add to one sum at a time, and each sum is in the order of the row's entries of
+// `left`.
+#include "common/search.cuh"
+#include "ptx/copies.cuh"
 #include "spgemm/team.cuh"
 
 using namespace tarsia;
@@ -20,6 +23,12 @@ constexpr int LEAST = 6;
 constexpr int LEFT_ENTRIES = 64, PRODUCTS = 1024;
 // Number of products of a lane that are in flight at a time.
 constexpr int HELD = 4;
+// Longest row of `right` for which one or two lanes compute a row of C.
+constexpr int LONGEST_BY_LANES = 9;
+// Number of rows that a warp computes at a time then, and distance of neighbouring sums of a row:
+// odd, so that lanes which read sums of one row use different banks.
+template <class T> constexpr int ROWS_BY_LANES = sizeof(T) <= 4 ? 32 : 16;
+template <class T> constexpr int SUM_DISTANCE = ROWS_BY_LANES<T> + 1;
 
 // Position of a lane in a matrix with rows of `width` elements that the warp traverses 32 elements
 // at a time.
@@ -38,44 +47,6 @@ struct Walk {
         }
     }
 };
-
-// Inserts the columns of the products of a row into a hash table.
-template <class J>
-__device__ __forceinline__ void insert_row(const Factor &left, const Factor &right, int64_t begin,
-                                           int64_t end, Key<J> *table, int size) {
-    const J *columns = static_cast<const J *>(right.indices.data);
-    const J base = static_cast<J>(right.base);
-    int added = 0;
-    for (int64_t first = begin; first < end; first += 32) {
-        int64_t start = 0;
-        unsigned length = 0;
-        if (first + lane_id() < end) {
-            const int64_t k = left.column(first + lane_id());
-            start = right.start(k);
-            length = static_cast<unsigned>(right.start(k + 1) - start);
-        }
-        const unsigned longest = __reduce_max_sync(ALL_LANES, length);
-        const int held = static_cast<int>(min(int64_t(32), end - first));
-        for (unsigned from = 0; from < longest; from += 32) {
-            for (int owner = 0; owner < held; owner += HELD) {
-                J found[HELD];
-                bool active[HELD];
-#pragma unroll
-                for (int h = 0; h < HELD; ++h) {
-                    const int64_t at = __shfl_sync(ALL_LANES, start, (owner + h) & 31);
-                    const unsigned all = __shfl_sync(ALL_LANES, length, (owner + h) & 31);
-                    active[h] = owner + h < held && from + lane_id() < all;
-                    found[h] = active[h] ? columns[at + from + lane_id()] - base : J(0);
-                }
-#pragma unroll
-                for (int h = 0; h < HELD; ++h) {
-                    if (active[h])
-                        insert(table, size, static_cast<Key<J>>(found[h]), added);
-                }
-            }
-        }
-    }
-}
 
 // Sorts the columns of a table, up to `most`, in ascending order; returns their number.
 template <int KEYS, class KeyType>
@@ -161,21 +132,27 @@ __device__ __forceinline__ int load_meetings(const Factor &left, const Factor &r
     return products;
 }
 
-// Finds the columns of the shifted run's first row of C, in ascending order; returns their number.
+// Stores in `slots` the slot in the table of each product of the run's first row, whose column is
+// inserted if it is new.
 template <class T, class J>
-__device__ __forceinline__ int find_columns(const Factor &left, const Factor &right, int64_t begin,
-                                            int64_t end, int most, const Output &out, int64_t place,
-                                            int entries, const Memory<T, J> &memory) {
-    if (out.known) {
-        const J *kept = static_cast<const J *>(out.kept);
-        for (int i = lane_id(); i < entries; i += 32)
-            memory.sorted[i] = static_cast<Key<J>>(kept[place + i]);
-        __syncwarp();
-        return entries;
+__device__ __forceinline__ void find_slots(const Factor &right, int left_entries, int products,
+                                           int size, const Memory<T, J> &memory) {
+    const J *columns = static_cast<const J *>(right.indices.data);
+    int added = 0;
+    for (int p = lane_id(); p < products; p += 32) {
+        const Meeting of = memory.meetings[last_where(
+            0, left_entries, [&](int j) { return memory.meetings[j].first <= p; })];
+        const J column = columns[of.start + (p - of.first)] - static_cast<J>(right.base);
+        memory.slots[p] =
+            static_cast<uint16_t>(insert(memory.table, size, static_cast<Key<J>>(column), added));
     }
-    const int size = 2 * most;
-    insert_row<J>(left, right, begin, end, memory.table, size);
     __syncwarp();
+}
+
+// Sorts the columns that are in the table, up to `most`, in ascending order; returns their number.
+template <class T, class J>
+__device__ __forceinline__ int sort_columns(int most, const Memory<T, J> &memory) {
+    const int size = 2 * most;
     switch (most / 32) {
     case 0:
     case 1:
@@ -189,26 +166,112 @@ __device__ __forceinline__ int find_columns(const Factor &left, const Factor &ri
     }
 }
 
-// Looks up the column of each product of the shifted run's first row.
+// Finds the `entries` columns of the run's first row of C, in ascending order, and the number of
+// the column of each product; returns false if there are other columns, which is so only if the
+// pattern changed after analysis.
 template <class T, class J>
-__device__ __forceinline__ void find_slots(const Factor &right, int left_entries, int size,
-                                           int entries, const Memory<T, J> &memory) {
-    using KeyType = Key<J>;
+__device__ __forceinline__ bool find_positions(const Factor &right, int left_entries, int products,
+                                               int most, const Output &out, int64_t place,
+                                               int entries, const Memory<T, J> &memory) {
+    const int size = 2 * most;
+    if (out.known) {
+        const J *kept = static_cast<const J *>(out.kept);
+        for (int i = lane_id(); i < entries; i += 32)
+            memory.sorted[i] = static_cast<Key<J>>(kept[place + i]);
+        __syncwarp();
+    } else {
+        find_slots(right, left_entries, products, size, memory);
+        if (sort_columns(most, memory) != entries)
+            return false;
+    }
     int added = 0;
     for (int i = lane_id(); i < entries; i += 32) {
         const int slot = insert(memory.table, size, memory.sorted[i], added);
         memory.ranks[slot] = static_cast<uint16_t>(i);
     }
     __syncwarp();
-    const J *columns = static_cast<const J *>(right.indices.data);
-    for (int j = 0; j < left_entries; ++j) {
-        const Meeting of = memory.meetings[j];
-        for (int i = lane_id(); i < of.length; i += 32) {
-            const KeyType key = static_cast<KeyType>(columns[of.start + i] - right.base);
-            memory.slots[of.first + i] = memory.ranks[insert(memory.table, size, key, added)];
-        }
-    }
+    if (out.known)
+        find_slots(right, left_entries, products, size, memory);
+    for (int p = lane_id(); p < products; p += 32)
+        memory.slots[p] = memory.ranks[memory.slots[p]];
     __syncwarp();
+    return true;
+}
+
+// Bytes of sums and of two buffers for values of `right` that add_by_lanes needs.
+template <class B, class T> __device__ constexpr int bytes_by_lanes(int entries) {
+    return SUM_DISTANCE<T> * entries * int(sizeof(T)) +
+           2 * ROWS_BY_LANES<T> * LONGEST_BY_LANES * int(sizeof(B));
+}
+
+// Adds the products of `rows` rows of the run, from row `first` on, to sums[SUM_DISTANCE · number
+// of the column + row], by one or two lanes a row, where no row of `right` is longer than
+// LONGEST_BY_LANES. The rows of `right` that an entry of `left` meets follow one another; they are
+// copied to a buffer while those of the entry before are multiplied.
+template <class A, class B, class T>
+__device__ __forceinline__ void add_by_lanes(const Meeting *meetings, const uint16_t *slots,
+                                             const A *left_values, int count, const B *right_values,
+                                             int first, int rows, T *sums, B *buffers) {
+    constexpr int ROWS = ROWS_BY_LANES<T>, LANES = 32 / ROWS;
+    const int lane = lane_id(), row = lane % ROWS, part = lane / ROWS;
+    const bool has_row = row < rows;
+    const A *own_left = left_values + static_cast<int64_t>(first + min(row, rows - 1)) * count;
+    const auto buffer = [&](int j) { return buffers + j % 2 * (ROWS * LONGEST_BY_LANES); };
+    // Rows are an odd number of values apart, so that lanes read them from different banks.
+    const auto copy = [&](int j) {
+        const Meeting of = meetings[j];
+        const B *from = right_values + of.start + static_cast<int64_t>(first) * of.length;
+        const auto copy_value = [&](B *to, int k) {
+            // Asynchronous copies need values that are aligned to their size, which pairs of floats
+            // need not be.
+            if constexpr (alignof(B) == sizeof(B) && sizeof(B) >= 4) {
+                copy_bytes<sizeof(B)>(shared_address(to), from + k, sizeof(B));
+            } else {
+                *to = from[k];
+            }
+        };
+        if (of.length % 2 != 0) {
+            for (int k = lane; k < rows * of.length; k += 32)
+                copy_value(buffer(j) + k, k);
+        } else if (of.length != 0) {
+            Walk here(of.length);
+            for (int k = lane; k < rows * of.length; k += 32, here.step())
+                copy_value(buffer(j) + here.row * (of.length + 1) + here.at, k);
+        }
+    };
+    copy(0);
+    close_copies();
+    A left = own_left[0];
+    for (int j = 0; j < count; ++j) {
+        const Meeting of = meetings[j];
+        const T multiplier = widen<T>(left);
+        if (j + 1 < count) {
+            copy(j + 1);
+            left = own_left[j + 1];
+        }
+        close_copies();
+        wait_copies<1>();
+        __syncwarp();
+        const B *own = buffer(j) + row * (of.length | 1);
+        // The lane's last product. Another lane of the row may write the sums of other products.
+        const int last = of.length - 1 - (of.length - 1 - part) % LANES;
+        for (int i = part; has_row && i < of.length; i += HELD * LANES) {
+            T sum[HELD];
+            int at[HELD];
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                const int product = of.first + min(i + h * LANES, last);
+                at[h] = slots[product] * SUM_DISTANCE<T> + row;
+                sum[h] = sums[at[h]];
+            }
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                if (i + h * LANES < of.length)
+                    sums[at[h]] = plus(sum[h], times(multiplier, widen<T>(own[i + h * LANES])));
+            }
+        }
+        __syncwarp();
+    }
 }
 
 // Adds the products of row `row` of the shifted run to `sums` by the lanes of a team, of which this
@@ -267,8 +330,8 @@ __device__ __forceinline__ void add_long(const Meeting *meetings, const uint16_t
 }
 
 // Computes columns and values of the rows of a shifted run with up to `most` entries each. Shared
-// memory per warp: LEFT_ENTRIES meetings, `sum_bytes` for sums, 3 · `most` keys, PRODUCTS and 2 ·
-// `most` 16-bit numbers.
+// memory per warp: LEFT_ENTRIES meetings, `sum_bytes` for sums and buffers, 3 · `most` keys,
+// PRODUCTS and 2 · `most` 16-bit numbers.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 multiply_shifted_run(const Factor &left, const Factor &right, const A *left_values,
@@ -287,17 +350,45 @@ multiply_shifted_run(const Factor &left, const Factor &right, const A *left_valu
     const int entries = static_cast<int>(out.offsets[row + 1] - place);
     const Scale<T> alpha(scale);
     // True only if the pattern changed after analysis.
-    if (left_entries > LEFT_ENTRIES || entries == 0)
+    if (left_entries == 0 || left_entries > LEFT_ENTRIES || entries == 0)
         return;
     clear(Team{32, 32}, memory.table, size);
     for (int i = lane_id(); i < size; i += 32)
         memory.ranks[i] = 0;
     int longest;
     const int products = load_meetings(left, right, begin, left_entries, memory.meetings, longest);
-    const int found = find_columns(left, right, begin, end, most, out, place, entries, memory);
-    if (found != entries || products > PRODUCTS)
+    if (products > PRODUCTS ||
+        !find_positions(right, left_entries, products, most, out, place, entries, memory))
         return;
-    find_slots(right, left_entries, size, entries, memory);
+    // Stores `now` rows of C, where neighbouring sums of a row are `distance` apart and those of
+    // neighbouring rows `step`.
+    const auto store = [&](int first, int now, int distance, int step) {
+        const int64_t target = place + static_cast<int64_t>(first) * entries;
+        T *values = static_cast<T *>(out.values) + target;
+        Walk here(entries);
+        for (int i = lane_id(); i < now * entries; i += 32, here.step()) {
+            values[i] = alpha.of(memory.sums[here.at * distance + here.row * step]);
+            const int64_t column = static_cast<int64_t>(memory.sorted[here.at]) + first + here.row;
+            out.store_new_column(target + i, static_cast<J>(column));
+        }
+        __syncwarp();
+    };
+    if constexpr (sizeof(T) <= 8) {
+        if (longest <= LONGEST_BY_LANES && bytes_by_lanes<B, T>(entries) <= sum_bytes) {
+            B *buffers = reinterpret_cast<B *>(memory.sums + SUM_DISTANCE<T> * entries);
+            for (int first = 0; first < rows; first += ROWS_BY_LANES<T>) {
+                const int now = min(ROWS_BY_LANES<T>, rows - first);
+                for (int i = lane_id(); i < SUM_DISTANCE<T> * entries; i += 32)
+                    memory.sums[i] = zero<T>();
+                __syncwarp();
+                if (!alpha.vanishes)
+                    add_by_lanes(memory.meetings, memory.slots, left_values + begin, left_entries,
+                                 right_values, first, now, memory.sums, buffers);
+                store(first, now, SUM_DISTANCE<T>, 1);
+            }
+            return;
+        }
+    }
 
     // Lanes per row: as many as the longest row of `right` has entries, and more if the sums of so
     // many rows at a time would not fit.
@@ -321,15 +412,7 @@ multiply_shifted_run(const Factor &left, const Factor &right, const A *left_valu
             add_long(memory.meetings, memory.slots, own, left_entries, right_values, has_row, ahead,
                      inner, lanes, sums);
         }
-        const int64_t target = place + static_cast<int64_t>(first) * entries;
-        T *values = static_cast<T *>(out.values) + target;
-        Walk here(entries);
-        for (int i = lane_id(); i < now * entries; i += 32, here.step()) {
-            values[i] = alpha.of(memory.sums[i]);
-            const int64_t column = static_cast<int64_t>(memory.sorted[here.at]) + first + here.row;
-            out.store_new_column(target + i, static_cast<J>(column));
-        }
-        __syncwarp();
+        store(first, now, 1, entries);
     }
 }
 

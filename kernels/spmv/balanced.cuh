@@ -162,8 +162,8 @@ __device__ __forceinline__ MergePoint find_merge_point(const I *offsets, int64_t
 template <class Acc> constexpr int LANE_ENTRIES = sizeof(Acc) <= 8 ? 8 : 4;
 
 // Shared memory of a warp, for the products of a tile's entries. There is one element of padding
-// after every 128 bytes, so that neither lanes with neighbouring rows of one length nor lanes with
-// STRIP neighbouring products each meet in a bank.
+// after every 128 bytes: without it lanes with neighbouring rows of 8 or 16 entries, or with STRIP
+// neighbouring products each, would meet in few banks.
 template <class Acc> struct Slice {
     static constexpr int STRIP = LANE_ENTRIES<Acc>;
     static constexpr int TILE = WARP * STRIP;

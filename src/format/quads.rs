@@ -21,7 +21,8 @@
 //! So a block has 4 or 8 bytes beside its values and 8 rows have 8. The inverse is [`Quads::for_each_entry`].
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
 
@@ -303,32 +304,37 @@ pub struct Quads<V: Element> {
 
 impl<V: Element> Quads<V> {
     /// Builds the layout of a valid pattern with `values` in its order. `None` if a row is longer than
-    /// [`LONGEST`], if there are less than four columns, or if `pays` refuses the numbers of blocks and entries.
+    /// [`LONGEST`], if there are less than four columns, or if there are more blocks than `most_blocks`.
     ///
-    /// Cost: O(nnz + rows), reading columns and values once.
+    /// Cost: O(nnz + rows), reading columns and values from memory once.
     pub fn build(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, i64, i32>,
         values: &[V],
         origin: Origin<'_>,
         cut: &impl Cut,
-        pays: impl FnOnce(usize, usize) -> bool,
+        most_blocks: usize,
     ) -> Result<Option<Self>> {
         let (rows, entries) = (pattern.major, pattern.indices.len());
         if pattern.minor < SIDE {
             return Ok(None);
         }
-        let mut items = deal(allocator, pattern)?;
+        let Some(mut items) = deal(allocator, pattern)? else { return Ok(None) };
         let slabs = rows.div_ceil(SLAB);
         let mut positions = Buffer::<i64>::zeroed(allocator, if origin.keep { entries } else { 0 })?;
         let bytes = [arena::bytes::<Slab>(slabs), arena::bytes::<V>(entries + PAD)];
         let mut arena = Arena::zeroed(allocator, bytes.into_iter().fold(0, usize::saturating_add))?;
         let (mut slabs, mut to) = (arena.take::<Slab>(slabs), arena.take::<V>(entries + PAD));
-        // How many words there are is known when all blocks are.
+        // Items are done in any order: where an item's words go is known when all are there.
+        let words_per_block = 1 + usize::from(pattern.minor > usize::from(u16::MAX));
+        let most_words = most_blocks.min(entries).saturating_mul(words_per_block);
+        let mut scattered = Buffer::<u32>::zeroed(allocator, most_words)?;
         let mut blocks = Vec::new();
         let count = items.len() - 1;
-        blocks.try_reserve_exact(count).map_err(|_| Error::out_of_memory(count * size_of::<Blocks>()))?;
-        blocks.resize_with(count, || Ok(None));
+        let missing = |_| Error::out_of_memory(count * size_of::<Option<Blocks<'_>>>());
+        blocks.try_reserve_exact(count).map_err(missing)?;
+        blocks.resize_with(count, || None);
+        let room = Room { left: Mutex::new(&mut scattered), is_full: AtomicBool::new(false) };
         pool::run(|| {
             let to = &mut to[..entries];
             as_words!(V, (values, to) => {
@@ -338,22 +344,16 @@ impl<V: Element> Quads<V> {
                     values: to,
                     positions: &mut positions,
                 };
-                Source { pattern, values, origin, cut }.fill(&items, section);
+                Source { pattern, values, origin, cut, room: &room }.fill(&items, section);
             });
         });
         let mut count = 0;
         for (number, blocks) in blocks.iter().enumerate() {
-            match blocks {
-                Ok(Some(blocks)) => {
-                    items[number + 1].word = items[number].word + blocks.words.len() as u64;
-                    count += blocks.count;
-                }
-                // A row is too long.
-                Ok(None) => return Ok(None),
-                Err(error) => return Err(error.clone()),
-            }
+            let Some(blocks) = blocks else { return Ok(None) };
+            items[number + 1].word = items[number].word + blocks.words.len() as u64;
+            count += blocks.count;
         }
-        if !pays(count, entries) {
+        if count > most_blocks {
             return Ok(None);
         }
         let words = items[items.len() - 1].word as usize;
@@ -426,8 +426,9 @@ fn rows_of(pattern: &Pattern<'_, i64, i32>, slab: usize) -> Range<usize> {
     slab * SLAB..pattern.major.min((slab + 1) * SLAB)
 }
 
-/// Divides slabs into items of about equal work, whose words are not known yet.
-fn deal(allocator: &Arc<Allocator>, pattern: &Pattern<'_, i64, i32>) -> Result<Buffer<Start>> {
+/// Divides slabs into items of about equal work, whose words are not known yet. `None` if a row is longer than
+/// [`LONGEST`].
+fn deal(allocator: &Arc<Allocator>, pattern: &Pattern<'_, i64, i32>) -> Result<Option<Buffer<Start>>> {
     let slabs = pattern.major.div_ceil(SLAB);
     let cut = |item: &mut dyn FnMut(Start)| {
         let mut work = 0;
@@ -442,6 +443,9 @@ fn deal(allocator: &Arc<Allocator>, pattern: &Pattern<'_, i64, i32>) -> Result<B
         }
         item(Start { slab: slabs as u64, value: pattern.indices.len() as u64, word: 0 });
     };
+    if (0..pattern.major).any(|row| pattern.range(row).len() > LONGEST) {
+        return Ok(None);
+    }
     let mut count = 0;
     cut(&mut |_| count += 1);
     let mut items = Buffer::<Start>::zeroed(allocator, count)?;
@@ -450,55 +454,78 @@ fn deal(allocator: &Arc<Allocator>, pattern: &Pattern<'_, i64, i32>) -> Result<B
         items[next] = start;
         next += 1;
     });
-    Ok(items)
+    Ok(Some(items))
 }
 
 /// Blocks of an item.
-#[derive(Default)]
-struct Blocks {
+struct Blocks<'a> {
     count: usize,
-    words: Vec<u32>,
+    words: &'a [u32],
+}
+
+/// Memory for the words of all items, which take what they need in any order.
+struct Room<'a> {
+    left: Mutex<&'a mut [u32]>,
+    is_full: AtomicBool,
+}
+
+impl<'a> Room<'a> {
+    /// Copies words to a place of their own. `None` if there is none.
+    fn keep(&self, words: &[u32]) -> Option<&'a [u32]> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = std::mem::take(&mut *left);
+        let taken = if words.len() <= all.len() { words.len() } else { 0 };
+        let (own, rest) = all.split_at_mut(taken);
+        *left = rest;
+        drop(left);
+        (taken == words.len()).then(|| {
+            own.copy_from_slice(words);
+            &*own
+        })
+    }
 }
 
 /// Copies the words of items to where they follow one another.
-fn place(blocks: &[Result<Option<Blocks>>], to: &mut [u32]) {
-    let words =
-        |of: &[Result<Option<Blocks>>]| of.iter().flatten().flatten().map(|one| one.words.len()).sum();
-    if let [Ok(Some(one))] = blocks {
-        to.copy_from_slice(&one.words);
+fn place(blocks: &[Option<Blocks<'_>>], to: &mut [u32]) {
+    if let [Some(one)] = blocks {
+        to.copy_from_slice(one.words);
     } else if blocks.len() > 1 {
         let (low, high) = blocks.split_at(blocks.len() / 2);
-        let (to_low, to_high) = to.split_at_mut(words(low));
+        let (to_low, to_high) = to.split_at_mut(low.iter().flatten().map(|one| one.words.len()).sum());
         pool::join(|| place(low, to_low), || place(high, to_high));
     }
 }
 
 /// Part of the arrays that some items fill.
-struct Section<'a, V> {
+struct Section<'a, 'w, V> {
     slabs: &'a mut [Slab],
-    blocks: &'a mut [Result<Option<Blocks>>],
+    blocks: &'a mut [Option<Blocks<'w>>],
     values: &'a mut [V],
     positions: &'a mut [i64],
 }
 
 /// Input that all tasks read.
-struct Source<'a, V, C> {
+struct Source<'a, 'w, V, C> {
     pattern: &'a Pattern<'a, i64, i32>,
     values: &'a [V],
     origin: Origin<'a>,
     cut: &'a C,
+    room: &'a Room<'w>,
 }
 
-impl<V: Copy + Send + Sync, C: Cut> Source<'_, V, C> {
+impl<'w, V: Copy + Send + Sync, C: Cut> Source<'_, 'w, V, C> {
     /// Fills the arrays of the items between these starts.
-    fn fill(&self, starts: &[Start], section: Section<'_, V>) {
-        if starts.len() < 2 {
+    fn fill(&self, starts: &[Start], section: Section<'_, 'w, V>) {
+        if starts.len() < 2 || self.room.is_full.load(Ordering::Relaxed) {
             return;
         }
         if starts.len() == 2 {
             let slabs = starts[0].slab as usize..starts[1].slab as usize;
             let (heads, out) = (section.slabs, section.blocks);
             out[0] = self.fill_slabs(slabs, heads, section.values, section.positions);
+            if out[0].is_none() {
+                self.room.is_full.store(true, Ordering::Relaxed);
+            }
             return;
         }
         let middle = starts.len() / 2;
@@ -520,26 +547,23 @@ impl<V: Copy + Send + Sync, C: Cut> Source<'_, V, C> {
         pool::join(|| self.fill(&starts[..=middle], low), || self.fill(&starts[middle..], high));
     }
 
-    /// Fills the arrays of some slabs; returns their blocks, or `None` if a row is longer than [`LONGEST`].
+    /// Fills the arrays of an item's slabs; returns their blocks, or `None` if there is no memory for them.
     fn fill_slabs(
         &self,
         slabs: Range<usize>,
         heads: &mut [Slab],
         values: &mut [V],
         positions: &mut [i64],
-    ) -> Result<Option<Blocks>> {
-        let mut out = Blocks::default();
+    ) -> Option<Blocks<'w>> {
+        let (mut count, mut words) = (0, Vec::new());
         let mut value = 0;
         // Mask and first column of each block of a slab.
         let mut blocks = Vec::new();
         for (number, head) in slabs.zip(heads) {
             let rows = rows_of(self.pattern, number);
-            if rows.clone().any(|row| self.pattern.range(row).len() > LONGEST) {
-                return Ok(None);
-            }
             let entries: usize = rows.clone().map(|row| self.pattern.range(row).len()).sum();
             blocks.clear();
-            reserve(&mut blocks, entries)?;
+            blocks.try_reserve(entries).ok()?;
             let mut ends = [0; GROUPS];
             for (group, end) in ends.iter_mut().enumerate() {
                 let rows = of_group(&rows, group);
@@ -563,21 +587,16 @@ impl<V: Copy + Send + Sync, C: Cut> Source<'_, V, C> {
                 *end = blocks.len();
             }
             *head = Slab::of(&blocks, ends);
-            reserve(&mut out.words, head.words())?;
-            out.count += blocks.len();
+            words.try_reserve(head.words()).ok()?;
+            count += blocks.len();
             for &(mask, first) in &blocks {
                 let column = first - head.base;
                 match head.is_wide() {
-                    true => out.words.extend([mask << 16, column]),
-                    false => out.words.push(mask << 16 | column),
+                    true => words.extend([mask << 16, column]),
+                    false => words.push(mask << 16 | column),
                 }
             }
         }
-        Ok(Some(out))
+        Some(Blocks { count, words: self.room.keep(&words)? })
     }
-}
-
-/// Makes room for so many more elements.
-fn reserve<T>(elements: &mut Vec<T>, more: usize) -> Result<()> {
-    elements.try_reserve(more).map_err(|_| Error::out_of_memory(more.saturating_mul(size_of::<T>())))
 }

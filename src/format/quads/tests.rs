@@ -10,7 +10,7 @@ type Rows = TestRows<i64, i32>;
 fn build(rows: &Rows, keep: bool) -> Option<Quads<f64>> {
     let values: Vec<f64> = (1..=rows.columns.len()).map(|value| value as f64).collect();
     let origin = Origin { keep, positions: None };
-    Quads::build(&allocator(), &rows.pattern(), &values, origin, &AnyProcessor, |_, _| true).unwrap()
+    Quads::build(&allocator(), &rows.pattern(), &values, origin, &AnyProcessor, usize::MAX).unwrap()
 }
 
 /// Checks that every entry comes back in the order of its row, and that blocks and items are where they may be.
@@ -112,18 +112,13 @@ fn what_does_not_fit_is_refused() {
     assert!(build(&Rows::new(0, 3, &[3; 8], |_, entry| entry), false).is_none());
     assert!(build(&Rows::new(0, 9000, &[LONGEST + 1], |_, entry| entry), false).is_none());
     let rows = Rows::new(0, 8, &[4, 4, 4, 4, 1], |_, entry| entry);
-    let refused = Quads::build(
-        &allocator(),
-        &rows.pattern(),
-        &[1.0; 17],
-        Origin { keep: false, positions: None },
-        &AnyProcessor,
-        |blocks, entries| {
-            assert_eq!((blocks, entries), (2, 17));
-            false
-        },
-    );
-    assert!(refused.unwrap().is_none());
+    let built = |most_blocks| {
+        let origin = Origin { keep: false, positions: None };
+        let (pattern, values) = (rows.pattern(), [1.0; 17]);
+        Quads::build(&allocator(), &pattern, &values, origin, &AnyProcessor, most_blocks).unwrap()
+    };
+    assert!(built(0).is_none() && built(1).is_none());
+    assert_eq!(built(2).unwrap().words.len(), 2);
 }
 
 #[test]

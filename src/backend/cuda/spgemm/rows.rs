@@ -155,6 +155,10 @@ pub struct Shape {
     pub shared: u32,
 }
 
+/// Maximum number of bytes of sums and buffers with which one or two lanes compute a row of a shifted run: with
+/// more, too few warps fit a multiprocessor.
+const MOST_BY_LANES: u32 = 14 << 10;
+
 impl Shape {
     /// Teams of `lanes` lanes, each with a table of `table` slots in `bytes` bytes.
     fn new(device: &Device, lanes: i32, table: usize, bytes: usize) -> Self {
@@ -356,10 +360,17 @@ impl Kernels {
         Shape::new(device, 32, 0, bytes as usize)
     }
 
-    /// Returns the bytes that a warp has for the sums of shifted runs whose rows have up to `most` entries;
-    /// several short rows share them.
+    /// Returns the bytes that a warp has for the sums of shifted runs whose rows have up to `most` entries:
+    /// those of 16 or 32 rows at a time, of one or two lanes each, and two buffers for as many rows of the right
+    /// factor with up to nine entries; or, where that is too much, those of a row, or of several short ones.
     pub fn shifted_run_sums(&self, most: u32) -> u32 {
-        most.max(128) * self.value as u32
+        let rows = if self.value <= 4 { 32 } else { 16 };
+        let by_lanes = ((rows + 1) * most + 2 * rows * 9) * self.value as u32;
+        if self.value <= 8 && by_lanes <= MOST_BY_LANES {
+            by_lanes
+        } else {
+            most.max(128) * self.value as u32
+        }
     }
 
     /// Returns the launch shape of warps that compute shifted runs whose rows have up to `most` entries.

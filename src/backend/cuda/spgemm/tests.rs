@@ -236,6 +236,21 @@ impl Stored {
         Uploaded { arrays, matrix }
     }
 
+    /// Uploads a factor whose values have no better alignment than they must have: that of an element, or of a part
+    /// of a complex one.
+    fn upload_askew(&self, cx: &Context) -> Uploaded {
+        let [offsets, indices, values] = &self.arrays;
+        let skip = self.value_type.align();
+        let mut bytes = vec![0; skip];
+        bytes.extend_from_slice(&bytemuck::cast_slice(&values.words)[..values.bytes]);
+        let askew = Array::new(&bytes);
+        let arrays =
+            [offsets, indices, &askew].map(|array| DeviceBuffer::from_slice(cx, &array.words).unwrap());
+        let [offsets, indices, values] = arrays.each_ref().map(DeviceBuffer::address);
+        let matrix = self.describe([offsets, indices, values.offset(skip)]);
+        Uploaded { arrays, matrix }
+    }
+
     /// Copies the arrays back from the device.
     fn download(&self, cx: &Context, from: &Uploaded) -> Stored {
         let mut out = self.clone();
@@ -356,7 +371,7 @@ fn compare_with<C: Combo>(
     let Some((device, stream)) = device() else { return };
     let _entered = device.enter().unwrap();
     let arrays = on_device(&device, &stream, usize::MAX);
-    let (on_a, on_b) = (a.upload(&arrays), b.upload(&arrays));
+    let (on_a, on_b) = (a.upload_askew(&arrays), b.upload_askew(&arrays));
     for keep in [false, true] {
         let cx = on_device(&device, &stream, usize::MAX);
         let problem = problem::<C>(ops, on_a.matrix, on_b.matrix, keep);

@@ -73,14 +73,19 @@ pub(super) fn uses_avx512<C: Combo>() -> bool {
     (is(TypeId::of::<f64>()) || is(TypeId::of::<f32>())) && has
 }
 
-/// Returns whether quads are faster than slices for elements of this many bytes, by these counts.
-fn pays(bytes: usize, counts: &Counts) -> bool {
+/// Returns the largest number of blocks with which quads are faster than slices for elements of this many bytes, by
+/// the numbers of entries.
+fn most_blocks(bytes: usize, counts: &Counts) -> usize {
     // In the caches a block takes as long as 6 entries of slices (fp64; 4 in fp32), from memory as long as 4.
     // With five, SiH4 had 0.96 of the speed of slices with cleared caches and 0.81 back to back in fp64. An entry
     // of a slice whose rows read x side by side takes a fourth.
     let least = if bytes == size_of::<f64>() { 6 } else { 4 };
-    let entries = counts.entries - counts.side_by_side + counts.side_by_side / 4;
-    entries > 0 && entries >= least * counts.blocks
+    (counts.entries - counts.side_by_side + counts.side_by_side / 4) / least
+}
+
+/// Returns whether quads are faster, by these counts.
+fn pays(bytes: usize, counts: &Counts) -> bool {
+    counts.entries > 0 && counts.blocks <= most_blocks(bytes, counts)
 }
 
 /// Calls `build` with the fastest cut that the processor has.
@@ -110,11 +115,11 @@ fn if_faster<V: Narrow>(
         if !pays(bytes, &sample) {
             return Ok(None);
         }
-        Quads::build(allocator, pattern, rows.values, origin, cut, |blocks, entries| {
-            // The sample's part of the entries.
-            let side_by_side = (entries as f64 * sample.side_by_side as f64 / sample.entries as f64) as usize;
-            pays(bytes, &Counts { blocks, entries, side_by_side })
-        })
+        // The sample's part of the entries.
+        let entries = pattern.indices.len();
+        let side_by_side = (entries as f64 * sample.side_by_side as f64 / sample.entries as f64) as usize;
+        let most_blocks = most_blocks(bytes, &Counts { blocks: 0, entries, side_by_side });
+        Quads::build(allocator, pattern, rows.values, origin, cut, most_blocks)
     })
 }
 
@@ -122,7 +127,8 @@ impl<V: Narrow> Layout for Quads<V> {
     const KIND: LayoutKind = LayoutKind::Sell;
 
     fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()> {
-        a.renew(self, Self::refill, |_| arrange(cx, a))
+        // The new layout has the blocks of the old one.
+        a.renew(self, Self::refill, |old: &Self| arrange(cx, a, old.words.len()))
     }
 
     fn size(&self) -> (usize, f64) {
@@ -134,10 +140,10 @@ impl<V: Narrow> Layout for Quads<V> {
     }
 }
 
-/// Builds the layout, whether it is faster or not, of rows that it can have.
-pub(super) fn arrange<V: Narrow>(cx: &Context, a: &OpA) -> Result<Quads<V>> {
+/// Builds the layout, whether it is faster or not, of rows that it can have with up to so many blocks.
+pub(super) fn arrange<V: Narrow>(cx: &Context, a: &OpA, most_blocks: usize) -> Result<Quads<V>> {
     let built = a.arrange(cx, a.source(), |allocator, rows, origin| {
-        with_cut!(cut => Quads::build(allocator, &rows.pattern, rows.values, origin, cut, |_, _| true))
+        with_cut!(cut => Quads::build(allocator, &rows.pattern, rows.values, origin, cut, most_blocks))
     })?;
     Ok(built.expect("the pattern is that of a layout"))
 }

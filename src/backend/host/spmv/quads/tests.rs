@@ -4,7 +4,9 @@ use super::*;
 use crate::backend::host::spmv::open;
 use crate::backend::host::spmv::tests::{op_a, output, vector};
 use crate::backend::host::testing::{context, scalar, Execution, Number, UnsortedMatrix, WIDTHS};
+#[cfg(avx512)]
 use crate::format::quads::Cut;
+#[cfg(avx512)]
 use crate::format::testing::TestRows;
 use crate::support::{C64, F16, F32, F32F64, F64};
 use crate::types::{Address, IndexBase, Operation};
@@ -80,7 +82,7 @@ where
             (0..matrix.entries.len()).step_by(30).for_each(|at| matrix.set_column(at, cols - 1 - at % 3));
         }
         let a = op_a(&matrix, Operation::NonTranspose, WIDTHS[0], false);
-        let layout = arrange::<C::A>(&context(), &a).unwrap();
+        let layout = arrange::<C::A>(&context(), &a, usize::MAX).unwrap();
         assert_eq!(layout.slabs.iter().any(|slab| slab.is_wide()), cols > 1 << 16);
         let x = whole::<C>(&mut Random::new(1), cols);
         let expected = naive::<C>(&matrix, &x);
@@ -191,6 +193,7 @@ fn blocks_pay_from_some_entries_on() {
 }
 
 /// Blocks of all groups of four rows: first columns, masks, and positions and numbers of entries of the rows.
+#[cfg(avx512)]
 fn blocks_of(rows: &TestRows<i64, i32>, cut: &impl Cut) -> Vec<(usize, u32, [usize; SIDE], [usize; SIDE])> {
     let (pattern, mut out) = (rows.pattern(), Vec::new());
     for first in (0..rows.rows()).step_by(SIDE) {
