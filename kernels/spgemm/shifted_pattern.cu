@@ -2,8 +2,9 @@
 // shifted by one, as have the rows of `right` that they meet (the inner points of a grid). Their
 // rows of C are shifted by one as well. A warp takes up to 32 such rows: the position of each
 // product in the first row of C holds for all of them, so hashing and sorting is needed only once.
-// Where rows of `right` and of C are short, one or two lanes compute a row; otherwise the lanes
-// are divided among several rows, as many as there are teams of lanes as wide as a row of `right`.
+// Where rows of `right` and of C are short, one or two lanes compute a row (but of complex
+// doubles); otherwise the lanes are divided into teams of at least as many as the longest row of
+// `right` has entries, which take a row each.
 // No two lanes add to one sum at a time, and each sum is in the order of the row's entries of
 // `left`.
 #include "common/search.cuh"
@@ -16,7 +17,8 @@ using namespace tarsia::spgemm;
 namespace {
 
 constexpr int THREADS = 128;
-// Fewest rows of a shifted run: with fewer, most lanes would be idle.
+// Fewest rows of a shifted run: with fewer, most lanes are idle, and the positions of few rows are
+// found in vain.
 constexpr int LEAST = 6;
 // Most entries of `left` in a row of a shifted run, whose rows of `right` are stored in shared
 // memory; and most products, whose positions are stored there.
@@ -167,8 +169,8 @@ __device__ __forceinline__ int sort_columns(int most, const Memory<T, J> &memory
 }
 
 // Finds the `entries` columns of the run's first row of C, in ascending order, and the number of
-// the column of each product; returns false if there are other columns, which is so only if the
-// pattern changed after analysis.
+// the column of each product. Returns false if there are more or fewer columns, which is so only
+// if the pattern changed after analysis, and is not noticed where the columns are kept.
 template <class T, class J>
 __device__ __forceinline__ bool find_positions(const Factor &right, int left_entries, int products,
                                                int most, const Output &out, int64_t place,

@@ -79,7 +79,7 @@ __device__ __forceinline__ int last_key(const int64_t (&keys)[THREADS], int64_t 
 template <class A, class I, class J>
 __device__ __forceinline__ void find_rows(const Csr<A, I, J> &a, Deal deal, Search &search,
                                           int64_t (&found)[2]) {
-    // Number of rows that a warp tests in one step: as many as lie in a few lines of L1.
+    // NEAR: number of rows that a warp tests for each border in one step.
     constexpr int TRIES = 4, NEAR = TRIES * WARP, HALF = WARP / 2;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int64_t first = int64_t(blockIdx.x) * WARPS * deal.share;
@@ -130,7 +130,8 @@ __device__ __forceinline__ void find_rows(const Csr<A, I, J> &a, Deal deal, Sear
         }
         step = finer;
     }
-    // Half of the lanes test all rows of each border.
+    // The lower half of the lanes tests the rows that are left of the first border, the upper half
+    // those of the second.
     const int is_end = lane / HALF, ahead = lane % HALF + 1;
     const int64_t position = first + (warp + is_end) * deal.share;
     const bool before =
@@ -226,8 +227,8 @@ template <class Acc> struct Piece {
     Acc head;
     // Sum of row `last` in the region, 0 if it has no entries there.
     Acc tail;
-    // joins: row `first` has entries before the region. leaves: row `last` has entries up to its
-    // end.
+    // joins: row `first` has entries before the region. leaves: row `last` has begun before the
+    // region's end and goes on behind it.
     bool joins, leaves;
 };
 
@@ -295,7 +296,8 @@ template <class A, class X, class I, class J> struct Region {
     }
 
     // Loads the lane's entries of a tile that has `count` of them. In place of an entry behind
-    // these a lane loads one of them again, so that there are no branches between loads.
+    // these a lane loads one of them again, so that there are no branches between loads; a quad
+    // may have up to three entries of A that follow.
     template <int STRIP>
     __device__ __forceinline__ void load(LaneEntries<A, J, STRIP> &out, int tile, int count) const {
         if constexpr (CAN_LOAD_QUADS) {
@@ -366,8 +368,8 @@ template <class A, class X, class I, class J> struct Region {
     }
 };
 
-// Most entries that a lane adds up in turn. If a row has more, lanes add equal numbers of entries,
-// whatever their rows.
+// Most entries of a row in a tile that a lane adds up in turn. From the first 32 rows on of which
+// one has more, lanes add equal numbers of the tile's entries, whatever their rows.
 constexpr int MOST_IN_TURN = 16;
 
 // Sums the entries of [from, to) and writes y for the rows that start and end there.

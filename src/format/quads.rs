@@ -78,7 +78,7 @@ const WIDE: u16 = 1 << 15;
 const _: () = assert!(SIDE * LONGEST < WIDE as usize);
 
 impl Slab {
-    /// Head of a slab with these masks and first columns of blocks, where each group's end before one of them.
+    /// Head of a slab with these masks and first columns of blocks, of which `ends[g]` come before the end of group g.
     fn of(blocks: &[(u32, u32)], ends: [usize; GROUPS]) -> Self {
         let columns = || blocks.iter().map(|&(_, first)| first);
         let (Some(low), Some(high)) = (columns().min(), columns().max()) else {
@@ -138,7 +138,7 @@ pub struct Counts {
     pub blocks: usize,
     /// Entries.
     pub entries: usize,
-    /// Those of the entries in slabs whose rows have the same columns, each row one further than the row before.
+    /// Those of the entries in slabs in which each row has the previous row's columns plus one.
     pub side_by_side: usize,
 }
 
@@ -209,7 +209,7 @@ impl Cut for AnyProcessor {
 
 /// Cuts a group on any processor. With `ASCENDING` the columns of each row must ascend strictly.
 ///
-/// Without a branch on a mask, which nothing could predict.
+/// Written without branches on the masks, which nothing could predict.
 #[inline(always)]
 fn sweep<const ASCENDING: bool>(
     pattern: &Pattern<'_, i64, i32>,
@@ -304,7 +304,8 @@ pub struct Quads<V: Element> {
 
 impl<V: Element> Quads<V> {
     /// Builds the layout of a valid pattern with `values` in its order. `None` if a row is longer than
-    /// [`LONGEST`], if there are less than four columns, or if there are more blocks than `most_blocks`.
+    /// [`LONGEST`], if there are less than four columns, if there are more blocks than `most_blocks`, or if there is
+    /// no memory for those of an item.
     ///
     /// Cost: O(nnz + rows), reading columns and values from memory once.
     pub fn build(
@@ -414,7 +415,7 @@ impl<V: Element> Quads<V> {
 
 /// Returns whether columns ascend in these rows, and none is there twice.
 pub fn ascends(pattern: &Pattern<'_, i64, i32>, mut rows: Range<usize>) -> bool {
-    // Without an early exit, so that it becomes vector code.
+    // Without an early exit inside a row, so that it becomes vector code.
     rows.all(|row| {
         let columns = &pattern.indices[pattern.range(row)];
         columns.windows(2).fold(true, |all, pair| all & (pair[0] < pair[1]))
@@ -571,7 +572,7 @@ impl<'w, V: Copy + Send + Sync, C: Cut> Source<'_, 'w, V, C> {
                     blocks.push((mask, first as u32));
                     for (&start, &count) in starts.iter().zip(counts) {
                         match (values.get_mut(value..value + SIDE), self.values.get(start..start + SIDE)) {
-                            // Those behind the row's are overwritten by what follows.
+                            // Values that are copied beyond `count` are overwritten by what follows.
                             (Some(to), Some(from)) => to.copy_from_slice(from),
                             _ => values[value..value + count]
                                 .copy_from_slice(&self.values[start..start + count]),

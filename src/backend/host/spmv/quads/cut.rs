@@ -1,4 +1,4 @@
-//! The cut of rows into blocks for AVX-512, about six times as fast as on any processor.
+//! The cut of rows into blocks for AVX-512.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::matrix::compressed::Pattern;
 pub(super) struct Avx512(());
 
 impl Avx512 {
-    /// `None` if the processor has not.
+    /// `None` if the processor lacks these instructions.
     pub fn detect() -> Option<Self> {
         (is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("popcnt")).then_some(Avx512(()))
     }
@@ -33,7 +33,7 @@ impl Cut for Avx512 {
 }
 
 /// Cuts at most four rows, whose columns ascend strictly. Returns false, without a
-/// call of `block`, if they are the last ones, behind which nothing may be read.
+/// call of `block`, if fewer than four entries of A follow one of the rows, so that four may not be loaded there.
 ///
 /// # Safety
 /// The processor has AVX-512 F and POPCNT.
