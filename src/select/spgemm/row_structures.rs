@@ -12,7 +12,7 @@ const GROUP_MEAN: f64 = 8.0;
 pub const GROUP_WORK: i64 = 1 << 15;
 
 /// Maximum number of products of a row that a single warp takes in any case, although a block could. This
-/// limit made group_multiply take 74 µs in all on HEP-th (ncu), instead of 237 without a limit.
+/// limit made same_pattern_multiply take 74 µs in all on HEP-th (ncu), instead of 237 without a limit.
 pub const ALONE_WORK: i64 = 2048;
 /// Number of warps that take rows alone at one time, twice as many as an H100 has room for;
 /// kernels/spgemm/rows.cu has the same constant.
