@@ -2,7 +2,7 @@
 // shifted by one, as have the rows of `right` that they meet (the inner points of a grid). Their
 // rows of C are shifted by one as well. A warp takes up to 32 such rows: the position of each
 // product in the first row of C holds for all of them, so hashing and sorting is needed only once.
-// Where rows of `right` and of C are short, one or two lanes compute a row (but of complex
+// Where rows of `right` and of C are short, one or two lanes compute a row (not of complex
 // doubles); otherwise the lanes are divided into teams of at least as many as the longest row of
 // `right` has entries, which take a row each.
 // No two lanes add to one sum at a time, and each sum is in the order of the row's entries of
@@ -17,8 +17,7 @@ using namespace tarsia::spgemm;
 namespace {
 
 constexpr int THREADS = 128;
-// Fewest rows of a shifted run: with fewer, most lanes are idle, and the positions of few rows are
-// found in vain.
+// Fewest rows of a shifted run, whose positions are found once for all of them.
 constexpr int LEAST = 6;
 // Most entries of `left` in a row of a shifted run, whose rows of `right` are stored in shared
 // memory; and most products, whose positions are stored there.

@@ -20,7 +20,7 @@ use crate::backend::host::slices::Slices;
 #[cfg(avx512)]
 use crate::backend::host::vector::{prefetch, Width};
 use crate::backend::SpmvExecutor;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::narrowing::{Form, Narrow};
 use crate::format::quads::{AnyProcessor, Counts, Start, GROUPS, ROW_WORK, SIDE, SLAB};
 use crate::format::sell::{Origin, SellLayout};
@@ -145,7 +145,8 @@ pub(super) fn arrange<V: Narrow>(cx: &Context, a: &OpA, most_blocks: usize) -> R
     let built = a.arrange(cx, a.source(), |allocator, rows, origin| {
         with_cut!(cut => Quads::build(allocator, &rows.pattern, rows.values, origin, cut, most_blocks))
     })?;
-    Ok(built.expect("the pattern is that of a layout"))
+    // The pattern is that of a layout, so that nothing else can be missing.
+    built.ok_or_else(|| Error::out_of_memory(most_blocks.saturating_mul(size_of::<u32>())))
 }
 
 /// Bytes of values and of words by which they are prefetched ahead, as in slices, and elements by which x is:

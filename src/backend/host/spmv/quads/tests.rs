@@ -4,6 +4,7 @@ use super::*;
 use crate::backend::host::spmv::open;
 use crate::backend::host::spmv::tests::{op_a, output, vector};
 use crate::backend::host::testing::{context, scalar, Execution, Number, UnsortedMatrix, WIDTHS};
+use crate::error::Status;
 #[cfg(avx512)]
 use crate::format::quads::Cut;
 #[cfg(avx512)]
@@ -83,6 +84,8 @@ where
         }
         let a = op_a(&matrix, Operation::NonTranspose, WIDTHS[0], false);
         let layout = arrange::<C::A>(&context(), &a, usize::MAX).unwrap();
+        let missing = arrange::<C::A>(&context(), &a, 0).unwrap_err();
+        assert_eq!(missing.status, Status::AllocFailed);
         assert_eq!(layout.slabs.iter().any(|slab| slab.is_wide()), cols > 1 << 16);
         let x = whole::<C>(&mut Random::new(1), cols);
         let expected = naive::<C>(&matrix, &x);
