@@ -1,8 +1,9 @@
 // SpMV `csr`: y = alpha · A · x + beta · y on rows of A as they are stored, in one launch, without
-// analysis. balanced.cuh and rows.cuh have the two forms.
+// analysis. balanced.cuh, long_rows.cuh and rows.cuh have the three forms.
 
 #include "ptx/launch.cuh"
 #include "spmv/balanced.cuh"
+#include "spmv/long_rows.cuh"
 #include "spmv/narrow.cuh"
 #include "spmv/rows.cuh"
 
@@ -60,6 +61,59 @@ KERNELS(rows_16, (bf16), (spmv_csr_rows_16_bf16_32, 32), (spmv_csr_rows_16_bf16_
 KERNELS(rows_16, (bf16f32), (spmv_csr_rows_16_bf16f32_32, 32), (spmv_csr_rows_16_bf16f32_64, 64))
 KERNELS(rows_16, (c32), (spmv_csr_rows_16_c32_32, 32), (spmv_csr_rows_16_c32_64, 64))
 KERNELS(rows_16, (c64), (spmv_csr_rows_16_c64_32, 32), (spmv_csr_rows_16_c64_64, 64))
+
+// Grid: a group of threads for each row and for each cut, ceil(nnz / piece) − 1, or for each row
+// alone if no row has more than `most` entries. Blocks have WARPS_OF_ROWS groups if lanes is 32,
+// else one. `rows_of` as for `rows`.
+#define KERNEL_long_rows(name, types, O, J)                                                        \
+    KERNEL_OF(LONG_ROWS, name, int##O##_t, int##J##_t, TYPES_##types)
+#define LONG_ROWS(name, I, J, A, X, Y, Acc)                                                        \
+    extern "C" __global__ void __launch_bounds__(spmv::MOST_LANES)                                 \
+        name(int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,       \
+             const X *x, Y *y, const Y *old, const uint32_t *rows_of, Scalar<Acc> alpha,           \
+             Scalar<Acc> beta, int32_t base, int32_t stream, int32_t lanes, int64_t piece,         \
+             int64_t most, Acc *parts, uint32_t *arrivals) {                                       \
+        begin_product();                                                                           \
+        const auto a = spmv::csr(rows, nnz, offsets, indices, values, base,                        \
+                                 stream_policy(stream != 0), rows_of);                             \
+        spmv::long_rows(a, x, Target<Y>{y, old}, alpha.get(), beta.get(), lanes, piece, most,      \
+                        parts, arrivals);                                                          \
+    }
+KERNELS(long_rows, (f64), (spmv_csr_long_rows_f64_32_32, 32, 32),
+        (spmv_csr_long_rows_f64_64_32, 64, 32), (spmv_csr_long_rows_f64_64_64, 64, 64))
+KERNELS(long_rows, (f32), (spmv_csr_long_rows_f32_32_32, 32, 32),
+        (spmv_csr_long_rows_f32_64_32, 64, 32), (spmv_csr_long_rows_f32_64_64, 64, 64))
+KERNELS(long_rows, (f32f64), (spmv_csr_long_rows_f32f64_32_32, 32, 32),
+        (spmv_csr_long_rows_f32f64_64_32, 64, 32), (spmv_csr_long_rows_f32f64_64_64, 64, 64))
+KERNELS(long_rows, (f16), (spmv_csr_long_rows_f16_32_32, 32, 32),
+        (spmv_csr_long_rows_f16_64_32, 64, 32), (spmv_csr_long_rows_f16_64_64, 64, 64))
+KERNELS(long_rows, (f16f32), (spmv_csr_long_rows_f16f32_32_32, 32, 32),
+        (spmv_csr_long_rows_f16f32_64_32, 64, 32), (spmv_csr_long_rows_f16f32_64_64, 64, 64))
+KERNELS(long_rows, (bf16), (spmv_csr_long_rows_bf16_32_32, 32, 32),
+        (spmv_csr_long_rows_bf16_64_32, 64, 32), (spmv_csr_long_rows_bf16_64_64, 64, 64))
+KERNELS(long_rows, (bf16f32), (spmv_csr_long_rows_bf16f32_32_32, 32, 32),
+        (spmv_csr_long_rows_bf16f32_64_32, 64, 32), (spmv_csr_long_rows_bf16f32_64_64, 64, 64))
+KERNELS(long_rows, (c32), (spmv_csr_long_rows_c32_32_32, 32, 32),
+        (spmv_csr_long_rows_c32_64_32, 64, 32), (spmv_csr_long_rows_c32_64_64, 64, 64))
+KERNELS(long_rows, (c64), (spmv_csr_long_rows_c64_32_32, 32, 32),
+        (spmv_csr_long_rows_c64_64_32, 64, 32), (spmv_csr_long_rows_c64_64_64, 64, 64))
+
+// Variants for columns of 16 bits.
+#define KERNEL_long_rows_16(name, types, O)                                                        \
+    KERNEL_OF(LONG_ROWS, name, int##O##_t, uint16_t, TYPES_##types)
+KERNELS(long_rows_16, (f64), (spmv_csr_long_rows_16_f64_32, 32), (spmv_csr_long_rows_16_f64_64, 64))
+KERNELS(long_rows_16, (f32), (spmv_csr_long_rows_16_f32_32, 32), (spmv_csr_long_rows_16_f32_64, 64))
+KERNELS(long_rows_16, (f32f64), (spmv_csr_long_rows_16_f32f64_32, 32),
+        (spmv_csr_long_rows_16_f32f64_64, 64))
+KERNELS(long_rows_16, (f16), (spmv_csr_long_rows_16_f16_32, 32), (spmv_csr_long_rows_16_f16_64, 64))
+KERNELS(long_rows_16, (f16f32), (spmv_csr_long_rows_16_f16f32_32, 32),
+        (spmv_csr_long_rows_16_f16f32_64, 64))
+KERNELS(long_rows_16, (bf16), (spmv_csr_long_rows_16_bf16_32, 32),
+        (spmv_csr_long_rows_16_bf16_64, 64))
+KERNELS(long_rows_16, (bf16f32), (spmv_csr_long_rows_16_bf16f32_32, 32),
+        (spmv_csr_long_rows_16_bf16f32_64, 64))
+KERNELS(long_rows_16, (c32), (spmv_csr_long_rows_16_c32_32, 32), (spmv_csr_long_rows_16_c32_64, 64))
+KERNELS(long_rows_16, (c64), (spmv_csr_long_rows_16_c64_32, 32), (spmv_csr_long_rows_16_c64_64, 64))
 
 // Grid: at least (rows + nnz) / (WARPS · share) blocks; `parts` has two elements per block,
 // `arrivals` one. share > 0. `rows_of` as above, with an origin for each chunk.

@@ -29,10 +29,40 @@ const LEAST_OVERHANG: u64 = 512;
 /// Maximum number of blocks of form `balanced`, which has a counter for each.
 const MOST_BLOCKS: u64 = COUNTERS as u64;
 
-/// Blocks of `balanced` that run at one time on a device, with sums of this type; BALANCED_BLOCKS of
-/// kernels/spmv/csr.cu is the same number per multiprocessor.
-pub fn balanced_blocks(accumulator: DataType, multiprocessors: u32) -> u64 {
-    u64::from(multiprocessors) * if accumulator.size() <= 4 { 4 } else { 3 }
+/// Form `long_rows`: largest number of threads of a row. kernels/spmv/long_rows.cuh has the same constants.
+pub const MOST_LANES: u64 = 512;
+/// Form `long_rows`: rows of a block where a warp is enough for a row.
+const WARPS_OF_ROWS: u64 = 4;
+/// Form `long_rows`: minimum mean of a row. Shorter ones leave too many lanes without an entry.
+const LEAST_MEAN: u64 = 12;
+/// Form `long_rows`: least number of entries of a piece of a long row, in all and by thread. Twice as many are
+/// not cut.
+const LEAST_PIECE: u64 = 512;
+const PIECE_BY_LANE: u64 = 8;
+/// Form `long_rows`: number of rows, by entry of a mean row and multiprocessor, up to which it is faster than
+/// `balanced`: each row costs a start of its own, which many long entries pay for.
+const ROWS_BY_MEAN: u64 = 8;
+
+const THREADS_OF_MULTIPROCESSOR: u64 = 2048;
+
+/// What a device offers to one product.
+#[derive(Clone, Copy, Debug)]
+pub struct Capacity {
+    multiprocessors: u64,
+    /// Blocks of `balanced` that run at one time.
+    balanced_blocks: u64,
+    /// True if the matrix stays in L2 from one product to the next.
+    is_cached: bool,
+}
+
+impl Capacity {
+    /// Capacity for sums of this type; BALANCED_BLOCKS of kernels/spmv/csr.cu is the number of blocks of
+    /// `balanced` on one multiprocessor.
+    pub fn new(accumulator: DataType, multiprocessors: u32, is_cached: bool) -> Self {
+        let multiprocessors = u64::from(multiprocessors);
+        let balanced_blocks = multiprocessors * if accumulator.size() <= 4 { 4 } else { 3 };
+        Capacity { multiprocessors, balanced_blocks, is_cached }
+    }
 }
 
 /// Way in which rows are distributed over threads.
@@ -40,26 +70,34 @@ pub fn balanced_blocks(accumulator: DataType, multiprocessors: u32) -> u64 {
 pub enum Form {
     /// 2^`lanes_log2` lanes take a row.
     Rows { lanes_log2: i32, blocks: u32 },
+    /// `lanes` threads, a warp or a block, take a row; rows of more than `most` entries are cut into pieces.
+    LongRows { lanes: i32, piece: i64, most: i64, blocks: u32 },
     /// A warp takes `share` rows and entries together.
     Balanced { share: i64, overhang: i64, blocks: u32 },
 }
 
 impl Form {
     /// Form without analysis.
-    pub fn unanalyzed(rows: i64, nnz: i64, most_blocks: u64) -> Self {
+    pub fn unanalyzed(rows: i64, nnz: i64, capacity: Capacity) -> Self {
+        if let Some(form) = Form::long_rows(rows, nnz, None, capacity) {
+            return form;
+        }
         match Form::rows(rows, nnz) {
             Some(form) if nnz <= ONCE_ROWS_ENTRIES => form,
-            _ => Form::balanced(rows, nnz, most_blocks),
+            _ => Form::balanced(rows, nnz, capacity),
         }
     }
 
     /// Form for rows whose longest length is known.
-    pub fn analyzed((rows, nnz, longest): (i64, i64, i64), most_blocks: u64) -> Self {
+    pub fn analyzed((rows, nnz, longest): (i64, i64, i64), capacity: Capacity) -> Self {
         // longest ≤ EVEN · nnz / rows, or no more than a lane reads at one time.
         let even = i128::from(longest) * i128::from(rows) <= i128::from(EVEN) * i128::from(nnz);
-        match Form::rows(rows, nnz) {
-            Some(form) if even || longest <= ENTRIES_PER_LANE => form,
-            _ => Form::balanced(rows, nnz, most_blocks),
+        let is_even = even || longest <= ENTRIES_PER_LANE;
+        match (Form::rows(rows, nnz), Form::long_rows(rows, nnz, Some(longest), capacity)) {
+            // A warp is enough for a row of either form, and `rows` gives short rows fewer lanes.
+            (Some(form), Some(Form::LongRows { lanes: 32, .. }) | None) if is_even => form,
+            (_, Some(form)) => form,
+            _ => Form::balanced(rows, nnz, capacity),
         }
     }
 
@@ -74,14 +112,69 @@ impl Form {
         Some(Form::Rows { lanes_log2, blocks })
     }
 
-    pub fn balanced(rows: i64, nnz: i64, most_blocks: u64) -> Self {
+    /// Form `long_rows`, with threads for pieces of cut rows if the longest row is not known or is cut; `None`
+    /// if rows are short or many for it, or the matrix is too large for L2: then `balanced` is as fast or
+    /// faster.
+    pub fn long_rows(rows: i64, nnz: i64, longest: Option<i64>, capacity: Capacity) -> Option<Self> {
+        let (rows, nnz) = (rows.unsigned_abs(), nnz.unsigned_abs());
+        let mean = nnz.checked_div(rows)?;
+        let is_wide = u128::from(rows) * u128::from(rows)
+            <= u128::from(ROWS_BY_MEAN * capacity.multiprocessors) * u128::from(nnz);
+        if mean < LEAST_MEAN || !is_wide || !capacity.is_cached {
+            return None;
+        }
+        let lanes = mean.min(capacity.multiprocessors * THREADS_OF_MULTIPROCESSOR / rows);
+        let lanes = match lanes.checked_ilog2().map_or(0, |log2| 1 << log2) {
+            64.. => (1 << lanes.ilog2()).min(MOST_LANES),
+            _ => 32,
+        };
+        let piece = LEAST_PIECE.max(PIECE_BY_LANE * lanes).max(nnz / (MOST_BLOCKS - 1));
+        let most = 2 * piece;
+        let pieces = match longest {
+            Some(longest) if longest.unsigned_abs() <= most => 0,
+            _ => (nnz - 1) / piece,
+        };
+        let blocks = (rows + pieces).div_ceil(if lanes == 32 { WARPS_OF_ROWS } else { 1 });
+        let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32)?;
+        Some(Form::LongRows { lanes: lanes as i32, piece: piece as i64, most: most as i64, blocks })
+    }
+
+    pub fn balanced(rows: i64, nnz: i64, capacity: Capacity) -> Self {
         // Arrays of both lengths are in memory, so that the sum is far below 2^63.
         let positions = (rows + nnz).unsigned_abs();
-        let warps = most_blocks.min(MOST_BLOCKS) * WARPS;
+        let warps = capacity.balanced_blocks.min(MOST_BLOCKS) * WARPS;
         let share = positions.div_ceil(warps).max(LEAST_SHARE);
         let overhang = LEAST_OVERHANG.max(share / 2);
         let blocks = positions.div_ceil(share * WARPS) as u32;
         Form::Balanced { share: share as i64, overhang: overhang as i64, blocks }
+    }
+
+    /// Threads of a block.
+    pub fn threads(self) -> u32 {
+        match self {
+            Form::LongRows { lanes: 32, .. } => 32 * WARPS_OF_ROWS as u32,
+            Form::LongRows { lanes, .. } => lanes as u32,
+            Form::Rows { .. } | Form::Balanced { .. } => THREADS,
+        }
+    }
+
+    /// Binary logarithm of the lanes of a row, and number of blocks, for a kernel that goes over the rows once
+    /// before products do.
+    pub fn lanes_of_pass(self, rows: i64) -> (i32, u32) {
+        match self {
+            Form::Rows { lanes_log2, blocks } => (lanes_log2, blocks),
+            Form::LongRows { .. } | Form::Balanced { .. } => (5, rows.unsigned_abs().div_ceil(WARPS) as u32),
+        }
+    }
+
+    /// Number of partial sums in the workspace, of rows that several blocks or groups share; `nnz` is the
+    /// matrix's number of entries.
+    pub fn parts(self, nnz: i64) -> usize {
+        match self {
+            Form::Rows { .. } => 0,
+            Form::LongRows { piece, .. } => 2 * (nnz / piece + 1) as usize,
+            Form::Balanced { blocks, .. } => 2 * blocks as usize,
+        }
     }
 }
 
@@ -98,7 +191,7 @@ const LEAST_GAIN: f64 = 0.05;
 pub enum Origins {
     /// 0, if no column exceeds 16 bits.
     Zero,
-    /// Smallest column index of the row, which lanes of form `rows` know.
+    /// Smallest column index of the row, which lanes of forms `rows` and `long_rows` know.
     Rows,
     /// Smallest column index of [`CHUNK`] entries: warps of form `balanced` load a chunk at a time, whatever
     /// its rows.
@@ -110,7 +203,7 @@ impl Origins {
     pub fn of(form: Form, cols: i64) -> Self {
         match form {
             _ if cols <= NARROW_COLUMNS => Origins::Zero,
-            Form::Rows { .. } => Origins::Rows,
+            Form::Rows { .. } | Form::LongRows { .. } => Origins::Rows,
             Form::Balanced { .. } => Origins::Chunks,
         }
     }
@@ -164,16 +257,20 @@ mod tests {
     use super::*;
     use crate::support::{self, Combo, Types};
 
+    /// A device with the multiprocessors of an H100, for sums of doubles.
+    const DOUBLES: Capacity = Capacity { multiprocessors: 132, balanced_blocks: 396, is_cached: true };
+
     #[test]
     fn sums_of_doubles_leave_room_for_fewer_blocks() {
-        assert_eq!([DataType::R32F, DataType::R64F].map(|sums| balanced_blocks(sums, 132)), [528, 396]);
+        let blocks = |sums| Capacity::new(sums, 132, true).balanced_blocks;
+        assert_eq!([DataType::R32F, DataType::R64F].map(blocks), [528, 396]);
     }
 
     #[test]
     fn shares_cover_all_positions() {
         let sizes = [(1, 0), (1, 1), (1000, 3), (62_451, 4_007_383), (1 << 33, 1 << 34), (5, 1 << 40)];
         for (rows, nnz) in sizes {
-            let Form::Balanced { share, overhang, blocks } = Form::balanced(rows, nnz, 396) else {
+            let Form::Balanced { share, overhang, blocks } = Form::balanced(rows, nnz, DOUBLES) else {
                 unreachable!()
             };
             let span = WARPS as i64 * share;
@@ -182,7 +279,7 @@ mod tests {
             // The kernel's rule for split rows relies on this.
             assert!(overhang < span);
         }
-        assert!(matches!(Form::balanced(0, 0, 396), Form::Balanced { blocks: 0, .. }));
+        assert!(matches!(Form::balanced(0, 0, DOUBLES), Form::Balanced { blocks: 0, .. }));
     }
 
     #[test]
@@ -201,10 +298,59 @@ mod tests {
 
     #[test]
     fn skewed_rows_are_balanced() {
-        assert!(matches!(Form::analyzed((1000, 27_000, 27), 396), Form::Rows { .. }));
-        assert!(matches!(Form::analyzed((116_835, 766_396, 114_190), 396), Form::Balanced { .. }));
-        assert!(matches!(Form::unanalyzed(1000, 5000, 396), Form::Rows { .. }));
-        assert!(matches!(Form::unanalyzed(1000, 500_000, 396), Form::Balanced { .. }));
+        assert!(matches!(Form::analyzed((1000, 27_000, 27), DOUBLES), Form::Rows { .. }));
+        assert!(matches!(Form::analyzed((116_835, 766_396, 114_190), DOUBLES), Form::Balanced { .. }));
+        assert!(matches!(Form::unanalyzed(1000, 5000, DOUBLES), Form::Rows { .. }));
+        assert!(matches!(Form::unanalyzed(116_835, 766_396, DOUBLES), Form::Balanced { .. }));
+    }
+
+    fn lanes_of(form: Form) -> i32 {
+        match form {
+            Form::LongRows { lanes, .. } => lanes,
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn long_rows_fill_their_threads() {
+        let lanes = |rows, nnz| lanes_of(Form::unanalyzed(rows, nnz, DOUBLES));
+        // Too short, too many, and empty.
+        assert_eq!(
+            [(5000, 55_000), (100_000, 2_000_000), (0, 0), (10, 0)].map(|(m, nnz)| lanes(m, nnz)),
+            [0; 4]
+        );
+        assert_eq!(lanes(5000, 60_000), 32);
+        assert_eq!(lanes(2048, 400_000), 128);
+        assert_eq!(lanes(507, 409_349), 512);
+        assert_eq!(lanes(600, 150_000), 128);
+        assert_eq!(lanes(1, 1_000_000), 512);
+        let too_large = Capacity { is_cached: false, ..DOUBLES };
+        assert!(matches!(Form::unanalyzed(507, 409_349, too_large), Form::Balanced { .. }));
+    }
+
+    #[test]
+    fn known_lengths_leave_out_threads_for_pieces() {
+        let form = |longest| Form::analyzed((507, 409_349, longest), DOUBLES);
+        let Form::LongRows { piece: 4096, most: 8192, blocks: 507, .. } = form(8192) else { panic!() };
+        let Form::LongRows { blocks: 606, .. } = form(8193) else { panic!() };
+        // A warp is enough for even rows of 60 entries, fewer lanes for those of 12.
+        assert!(matches!(Form::analyzed((5000, 300_000, 81), DOUBLES), Form::Rows { .. }));
+        assert_eq!(lanes_of(Form::analyzed((5000, 300_000, 130), DOUBLES)), 32);
+    }
+
+    #[test]
+    fn pieces_have_counters_and_parts() {
+        for (rows, nnz) in [(1, 1), (1, 512), (1, 513), (3, 40_000_000), (7, (1 << 40) + 3)] {
+            let Some(form) = Form::long_rows(rows, nnz, None, DOUBLES) else {
+                assert!(nnz / rows < 12);
+                continue;
+            };
+            let Form::LongRows { piece, most, blocks, .. } = form else { unreachable!() };
+            let last = (nnz - 1) / piece;
+            assert!(last < COUNTERS as i64 && most >= piece, "{rows} {nnz}");
+            assert!(form.parts(nnz) as i64 >= 2 * (last + 1));
+            assert!(i64::from(blocks) >= rows + last || lanes_of(form) == 32);
+        }
     }
 
     fn gain(types: Types, sizes: (i64, i64, i64)) -> Option<f64> {
@@ -236,7 +382,7 @@ mod tests {
     #[test]
     fn origins_are_what_a_form_knows() {
         let rows = Form::rows(1000, 27_000).unwrap();
-        let balanced = Form::balanced(1000, 27_000, 396);
+        let balanced = Form::balanced(1000, 27_000, DOUBLES);
         assert_eq!([rows, balanced].map(|form| Origins::of(form, 1 << 16)), [Origins::Zero; 2]);
         assert_eq!(Origins::of(rows, (1 << 16) + 1), Origins::Rows);
         assert_eq!(Origins::of(balanced, (1 << 16) + 1), Origins::Chunks);

@@ -1,9 +1,9 @@
 //! SpMV algorithm `csr`: y = alpha · op(A) · x + beta · y on rows of op(A), in one launch
 //! (kernels/spmv/csr.cu).
 //!
-//! The kernel has two forms: `rows` gives each row 2 to 32 lanes, `balanced` gives each warp the same number
-//! of rows and entries. [`Form`] is chosen by sizes and row lengths alone. Both forms can also read 16-bit
-//! columns, which a plan may keep for rows in place ([`narrow`]).
+//! The kernel has three forms: `rows` gives each row 2 to 32 lanes, `long_rows` a warp or a block, and
+//! `balanced` gives each warp the same number of rows and entries. [`Form`] is chosen by sizes and row lengths
+//! alone. All forms can also read 16-bit columns, which a plan may keep for rows in place ([`narrow`]).
 
 mod narrow;
 #[cfg(test)]
@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{DenseVector, SparseArrays};
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
-use crate::select::spmv::csr::{balanced_blocks, Form, THREADS, WARPS};
+use crate::select::spmv::csr::{Capacity, Form, THREADS, WARPS};
 use crate::select::spmv::reads_past_l2;
 use crate::select::{Choice, RowOrder};
 use crate::support::Types;
@@ -38,8 +38,10 @@ use crate::types::{Address, DataType, IndexType, ScalarsAt};
 
 kernel_kinds! { "spmv/csr" {
     ROWS(String, Widths) = "rows" for [types(Algorithm::Csr), widths()];
+    LONG_ROWS(String, Widths) = "long_rows" for [types(Algorithm::Csr), widths()];
     BALANCED(String, Widths) = "balanced" for [types(Algorithm::Csr), widths()];
     ROWS_16(String, IndexType) = "rows_16" for [types(Algorithm::Csr), index_types()];
+    LONG_ROWS_16(String, IndexType) = "long_rows_16" for [types(Algorithm::Csr), index_types()];
     BALANCED_16(String, IndexType) = "balanced_16" for [types(Algorithm::Csr), index_types()];
     NARROW_ROWS(Widths) = "narrow_rows" for [widths()];
     NARROW_CHUNKS(IndexType) = "narrow_chunks" for [index_types()];
@@ -77,15 +79,19 @@ impl Launch {
 
     /// Returns this launch with the kernel that reads the 16-bit columns which the plan keeps.
     fn narrowed(self, device: &Device, types: Types, rows: &Rows, columns: &NarrowColumns) -> Result<Self> {
-        let kind = if matches!(self.form, Form::Rows { .. }) { ROWS_16 } else { BALANCED_16 };
+        let kind = match self.form {
+            Form::Rows { .. } => ROWS_16,
+            Form::LongRows { .. } => LONG_ROWS_16,
+            Form::Balanced { .. } => BALANCED_16,
+        };
         let kernel = kind.load(device, (types_name(types), rows.offset_type))?;
         let stream = is_streamed(device, types, rows, size_of::<u16>());
         Ok(Launch { kernel, narrow: Some(columns.addresses()), stream, ..self })
     }
 
     /// Bytes of the partial sums of rows that blocks share.
-    fn workspace_bytes(&self) -> usize {
-        workspace_bytes(self.form, self.compute)
+    fn workspace_bytes(&self, rows: &Rows) -> usize {
+        workspace_bytes(self.form, rows, self.compute)
     }
 
     /// Enqueues the product; `old` has the old values of y. The context must be current.
@@ -97,7 +103,7 @@ impl Launch {
         [x, old, y]: [&DenseVector; 3],
     ) -> Result<()> {
         let (alpha, beta) = scalars(cx, self.compute, alpha, beta)?;
-        cx.workspace.require(self.workspace_bytes())?;
+        cx.workspace.require(self.workspace_bytes(rows))?;
         let (base, stream) = (rows.base as i32, i32::from(self.stream));
         // The parameter that follows columns and values: kernels for 16-bit columns take the origins in it,
         // others the order of rows.
@@ -113,7 +119,13 @@ impl Launch {
             },
             // SAFETY: as above; `require` has checked the workspace, the handle
             // lends it and its counters to one call at a time, and there are at
-            // most as many blocks as counters.
+            // most as many pieces as counters.
+            Form::LongRows { lanes, piece, most, blocks } => unsafe {
+                launch_product!(self.kernel, blocks, self.form.threads(), 0, cx.stream;
+                    rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, old.values, of_rows,
+                    alpha, beta, base, stream, lanes, piece, most, cx.workspace.address, cx.counters)
+            },
+            // SAFETY: as above, with at most as many blocks as counters.
             Form::Balanced { share, overhang, blocks } => unsafe {
                 launch_product!(self.kernel, blocks, THREADS, 0, cx.stream;
                     rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, old.values, of_rows,
@@ -124,15 +136,22 @@ impl Launch {
     }
 }
 
-fn workspace_bytes(form: Form, compute: DataType) -> usize {
-    match form {
-        Form::Rows { .. } => 0,
-        Form::Balanced { blocks, .. } => 2 * blocks as usize * compute.size(),
-    }
+fn workspace_bytes(form: Form, rows: &Rows, compute: DataType) -> usize {
+    form.parts(rows.nnz) * compute.size()
+}
+
+/// What the device offers to a product of these rows.
+fn capacity_for(device: &Device, types: Types, rows: &Rows) -> Capacity {
+    let is_cached = !is_streamed(device, types, rows, rows.index_type.size());
+    Capacity::new(types.compute.scalar(), device.properties().multiprocessors, is_cached)
 }
 
 fn kernel_of(device: &Device, types: Types, rows: &Rows, form: Form) -> Result<Kernel> {
-    let kind = if matches!(form, Form::Rows { .. }) { ROWS } else { BALANCED };
+    let kind = match form {
+        Form::Rows { .. } => ROWS,
+        Form::LongRows { .. } => LONG_ROWS,
+        Form::Balanced { .. } => BALANCED,
+    };
     kind.load(device, (types_name(types), rows.widths()))
 }
 
@@ -172,9 +191,8 @@ impl CsrSpmv {
         };
         let (operand, order) = Order::apply(cx, operand, problem.types.a, order)?;
         let rows = operand.rows();
-        let most_blocks =
-            balanced_blocks(problem.types.compute.scalar(), cx.device.properties().multiprocessors);
-        let form = Form::analyzed((stats.rows, stats.nnz, stats.max), most_blocks);
+        let capacity = capacity_for(cx.device, problem.types, &rows);
+        let form = Form::analyzed((stats.rows, stats.nnz, stats.max), capacity);
         let mut launch = Launch::new(cx.device, problem.types, &rows, form)?;
         launch.order = order.address();
         let merge_points = merge_points(cx, &rows, form)?;
@@ -239,7 +257,7 @@ impl DenseExecutor<DenseVector> for CsrSpmv {
     methods_of_ordered_rows!();
 
     fn workspace_bytes(&self, _n: usize) -> usize {
-        self.launch.workspace_bytes()
+        self.launch.workspace_bytes(&self.rows)
     }
 
     fn product(&self, cx: &Context, scalars: ScalarsAt, vectors: [&DenseVector; 3]) -> Result<()> {
@@ -274,12 +292,11 @@ impl DenseExecutor<DenseVector> for CsrSpmv {
 
 /// Kernels of products without a plan by the address of their device, which lives as long as the process: to write a
 /// name and to look it up takes as long as the rest of the call but for the launch.
-type Known = HashMap<(usize, Types, Widths, bool), Kernel>;
+type Known = HashMap<(usize, Types, Widths, std::mem::Discriminant<Form>), Kernel>;
 static KNOWN: Lazy<Mutex<Known>> = Lazy::new(Mutex::default);
 
 fn kernel_of_once(device: &Device, types: Types, rows: &Rows, form: Form) -> Result<Kernel> {
-    let is_balanced = matches!(form, Form::Balanced { .. });
-    let key = (std::ptr::from_ref(device).addr(), types, rows.widths(), is_balanced);
+    let key = (std::ptr::from_ref(device).addr(), types, rows.widths(), std::mem::discriminant(&form));
     let mut known = KNOWN.lock();
     if let Some(kernel) = known.get(&key) {
         return Ok(*kernel);
@@ -291,14 +308,14 @@ fn kernel_of_once(device: &Device, types: Types, rows: &Rows, form: Form) -> Res
 
 /// The form of a product without a plan.
 fn form_of_once(device: &Device, problem: &SpmvProblem, rows: &Rows) -> Form {
-    let most_blocks = balanced_blocks(problem.types.compute.scalar(), device.properties().multiprocessors);
-    Form::unanalyzed(rows.rows, rows.nnz, most_blocks)
+    Form::unanalyzed(rows.rows, rows.nnz, capacity_for(device, problem.types, rows))
 }
 
 /// Bytes of workspace that [`once`] needs.
 pub(crate) fn once_bytes(device: &Device, problem: &SpmvProblem) -> usize {
     let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else { return 0 };
-    workspace_bytes(form_of_once(device, problem, &Rows::of(m)), problem.types.compute.scalar())
+    let rows = Rows::of(m);
+    workspace_bytes(form_of_once(device, problem, &rows), &rows, problem.types.compute.scalar())
 }
 
 /// Multiplies without a plan, for a matrix whose rows of op(A) are contiguous in the user's arrays: it only

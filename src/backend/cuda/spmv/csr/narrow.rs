@@ -49,7 +49,8 @@ impl NarrowColumns {
     /// Enqueues the kernel that fills the arrays; it sets `far` if a column is too far from its origin.
     fn fill(&self, cx: &DeviceCall<'_>, rows: &Rows, form: Form, far: Address) -> Result<()> {
         let (columns, origins) = self.addresses();
-        if let (Form::Rows { lanes_log2, blocks }, Origins::Rows) = (form, self.kind) {
+        if self.kind == Origins::Rows {
+            let (lanes_log2, blocks) = form.lanes_of_pass(rows.rows);
             let kernel = NARROW_ROWS.load(cx.device, (rows.widths(),))?;
             // SAFETY: there are rows + 1 offsets and nnz columns of these types, room for nnz 16-bit columns
             // and for one origin per row, and a word.

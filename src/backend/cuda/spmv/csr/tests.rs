@@ -8,8 +8,11 @@ use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::{context, context_of_device, typed, WIDTHS};
 use crate::backend::cuda::device::DeviceCall;
 use crate::backend::cuda::memory::{self, CudaMemory};
-use crate::backend::cuda::spmv::sell::product_tests::{bits, round, run, upload, Real};
+use crate::backend::cuda::spmv::sell::product_tests::{
+    self, bits, check_sums, round, run, upload, Pattern, Real,
+};
 use crate::backend::cuda::timing;
+use crate::backend::LayoutInfo;
 use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, SparseMatrix};
 use crate::memory::Allocator;
@@ -21,12 +24,11 @@ use crate::types::{Element, IndexBase, Operation, Reorder};
 use matrices::gallery::{self, Set};
 use testkit::Random;
 
-/// A matrix, whether its rows are even enough for form `rows`, and the origins of its 16-bit columns, if it
-/// can have them.
+/// A matrix, the name of its form, and the origins of its 16-bit columns, if it can have them.
 struct Case {
     name: &'static str,
     matrix: TestMatrix,
-    is_even: bool,
+    form: &'static str,
     origins: Option<Origins>,
 }
 
@@ -53,35 +55,85 @@ fn cases(base: i64) -> Vec<Case> {
         .collect();
     // Work for 200 lanes per row: rows that whole blocks sum.
     let long: Vec<usize> = (0..300).map(|row| 600 + row % 2 * 580).collect();
-    let case = |name, cols, lengths: &[usize], column: &dyn Fn(usize, usize) -> usize, is_even, origins| {
-        Case { name, matrix: unsorted(TestMatrix::new(base, cols, lengths, column)), is_even, origins }
+    let case = |name, cols, lengths: &[usize], column: &dyn Fn(usize, usize) -> usize, form, origins| Case {
+        name,
+        matrix: unsorted(TestMatrix::new(base, cols, lengths, column)),
+        form,
+        origins,
     };
     // Row `row` has 12 entries; the first is in column `row`, the last `distance` columns behind it.
     let reach = |distance| move |row: usize, entry| if entry == 11 { row + distance } else { row + entry };
     let jump = |distance| {
         move |row: usize, entry| if (row, entry) == (4999, 11) { row + distance } else { row + entry }
     };
+    // Rows for a warp each, some of them empty and some cut into pieces.
+    let cut: Vec<usize> = (0..900)
+        .map(|row| match row {
+            5 => 1024,
+            6 => 1025,
+            500 => 20_000,
+            _ => row % 7 * 9,
+        })
+        .collect();
     vec![
         case(
             "even, few columns",
             few,
             &even,
             &|row, entry| few - 1 - (row * 13 + entry * 5461) % few,
-            true,
+            "rows",
             Some(Origins::Zero),
         ),
-        case("even, as far as 16 bits reach", many, &even, &reach(65_535), true, Some(Origins::Rows)),
-        case("even, the last row too far", many, &even, &jump(65_536), true, None),
-        case("even, long rows", many, &long, &|row, entry| row * 400 + entry * 50, true, Some(Origins::Rows)),
+        case("even, as far as 16 bits reach", many, &even, &reach(65_535), "rows", Some(Origins::Rows)),
+        case("even, the last row too far", many, &even, &jump(65_536), "rows", None),
+        case(
+            "even, long rows",
+            many,
+            &long,
+            &|row, entry| row * 400 + entry * 50,
+            "long_rows",
+            Some(Origins::Rows),
+        ),
+        case(
+            "long rows, few columns",
+            few,
+            &cut,
+            &|row, entry| (row * 31 + entry * 7) % few,
+            "long_rows",
+            Some(Origins::Zero),
+        ),
+        case(
+            "long rows, near",
+            many,
+            &cut,
+            &|row, entry| row * 50 + entry * 3,
+            "long_rows",
+            Some(Origins::Rows),
+        ),
+        case(
+            "long rows, too far",
+            many,
+            &cut,
+            &|row, entry| (row * 50 + entry * 9) % many,
+            "long_rows",
+            None,
+        ),
         case(
             "skewed, few columns",
             few,
             &skewed,
             &|row, entry| (row * 31 + entry * 7) % few,
-            false,
+            "balanced",
             Some(Origins::Zero),
         ),
-        case("skewed, near", many, &skewed, &|row, entry| row * 20 + entry * 3, false, Some(Origins::Chunks)),
+        case(
+            "skewed, near",
+            many,
+            &skewed,
+            &|row, entry| row * 20 + entry * 3,
+            "balanced",
+            Some(Origins::Chunks),
+        ),
         // The ends of the row that are far apart are in different chunks, but the ends of its neighbours are
         // not.
         case(
@@ -89,7 +141,7 @@ fn cases(base: i64) -> Vec<Case> {
             many,
             &skewed,
             &|row, entry| if row < 2 { many - 1 - entry } else { row * 20 + entry * 3 },
-            false,
+            "balanced",
             None,
         ),
     ]
@@ -134,6 +186,14 @@ impl Stored {
     }
 }
 
+fn name_of(form: Form) -> &'static str {
+    match form {
+        Form::Rows { .. } => "rows",
+        Form::LongRows { .. } => "long_rows",
+        Form::Balanced { .. } => "balanced",
+    }
+}
+
 fn build(cx: &DeviceCall<'_>, problem: &SpmvProblem, narrow_columns: bool) -> CsrSpmv {
     let choice = Choice { narrow_columns, ..Choice::new(Algorithm::Csr, Source::InPlace) };
     let order = RowOrder::new(Reorder::None);
@@ -159,7 +219,7 @@ where
     let wide_bytes = cx.allocator.live_bytes() - before;
     let mut narrow = build(cx, &problem, true);
     let bytes = cx.allocator.live_bytes() - before - wide_bytes;
-    assert_eq!(matches!(wide.launch.form, Form::Rows { .. }), case.is_even, "{what}");
+    assert_eq!(name_of(wide.launch.form), case.form, "{what}");
     assert_eq!(narrow.launch.form, wide.launch.form, "{what}");
     assert_eq!(narrow.columns.as_ref().map(NarrowColumns::origins), case.origins, "{what}");
     let kept =
@@ -204,6 +264,83 @@ fn products_have_the_bits_of_those_on_columns_where_they_are() {
         }
     }
     assert_eq!(cx.allocator.live_bytes(), 0);
+}
+
+/// Multiplies with and without a plan, for which pieces have threads even if no row is cut.
+fn check_long_rows<C: Combo>(cx: &DeviceCall<'_>, lengths: &[usize])
+where
+    C::Acc: Real,
+{
+    let cols = 30_000;
+    let pattern = Pattern::new(0, cols, lengths, |row, entry| (row * 31 + entry * 7) % cols);
+    let longest = lengths.iter().max().unwrap();
+    let what = format!("{} rows up to {longest} {}", lengths.len(), C::TYPES.describe());
+    let (rows, nnz) = (lengths.len(), pattern.columns.len());
+    let mut random = Random::new(nnz as u64);
+    let mut numbers = |count: usize| (0..count).map(|_| random.real()).collect::<Vec<_>>();
+    let (values, x) = (round::<C, C::A>(&numbers(nnz)), round::<C, C::X>(&numbers(cols)));
+    let stored = product_tests::Stored::new(cx, &pattern, &values);
+    let problem =
+        SpmvProblem { op: Operation::NonTranspose, a: stored.matrix, types: C::TYPES, value_updates: false };
+    let plan = build(cx, &problem, false);
+    assert!(matches!(plan.launch.form, Form::LongRows { .. }), "{what}: {:?}", plan.launch.form);
+    let of_plan = run::<C>(cx, &plan, rows, &x);
+    check_sums::<C>(&pattern, &values, &x, &of_plan, &what);
+    let of_once = run::<C>(cx, &Once(Arc::clone(&plan.device), problem), rows, &x);
+    assert!(bits(&of_once) == bits(&of_plan), "{what}: other bits without a plan");
+    assert!(bits(&run::<C>(cx, &plan, rows, &x)) == bits(&of_plan), "{what}: other bits the second time");
+}
+
+/// Products without a plan, as an executor.
+struct Once(Arc<Device>, SpmvProblem);
+
+impl DenseExecutor<DenseVector> for Once {
+    fn workspace_bytes(&self, _: usize) -> usize {
+        once_bytes(&self.0, &self.1)
+    }
+
+    fn product(&self, cx: &Context, scalars: ScalarsAt, [x, _, y]: [&DenseVector; 3]) -> Result<()> {
+        once(&self.0.call(cx)?, &self.1, scalars, x, y)
+    }
+
+    fn update_values(&mut self, _: &Context, _: Address) -> Result<()> {
+        unreachable!("nothing is kept")
+    }
+
+    fn layout(&self) -> LayoutInfo {
+        unreachable!("nothing is kept")
+    }
+}
+
+#[test]
+fn long_rows_are_cut_and_joined() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let cx = &device.call(&cx).unwrap();
+    let warps: Vec<usize> = (0..1500)
+        .map(|row| match row {
+            // Not cut, cut, and from one multiple of a piece to another.
+            3 => 1024,
+            4 => 1025,
+            5 => 5 * 512 - 2085,
+            6 => 3 * 512,
+            700 => 30_000,
+            701 => 1500,
+            1499 => 4000,
+            _ => row % 5 * 12,
+        })
+        .collect();
+    let mut at_multiples = vec![5 * 512; 3];
+    at_multiples.extend([30; 800]);
+    let few = vec![8192, 8193, 100_000, 0, 1, 3 * 4096, 20_000];
+    let even: Vec<usize> = (0..2000).map(|row| 300 + row % 60).collect();
+    for lengths in [&warps, &at_multiples, &few, &even, &vec![1_000_000]] {
+        check_long_rows::<F64>(cx, lengths);
+        check_long_rows::<F32>(cx, lengths);
+    }
+    macro_rules! each {
+        ($($combo:ident)*) => { $( check_long_rows::<$combo>(cx, &warps); )* };
+    }
+    each! { F32F64 F16F32 Bf16 Bf16F32 C32 C64 }
 }
 
 #[test]

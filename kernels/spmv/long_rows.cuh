@@ -1,0 +1,113 @@
+// SpMV `csr`, form `long_rows`: a warp, or a block of up to 512 threads, sums each row
+// ("CSR-vector", Bell and Garland 2009). A row that is very long for them is *cut* at every
+// multiple of `piece` entries of the matrix, and each piece is summed by threads of its own. There
+// is no search before the first entry is loaded, so it is the fastest form while rows fill their
+// threads.
+//
+// Groups of `lanes` threads are numbered through the grid. Group r < rows takes row r from its
+// first entry to its end or, if it is cut, to the first cut. Group rows + c − 1 takes the piece
+// that begins at entry c · piece, if it is inside of a row that is cut, and has nothing to do
+// otherwise. Without rows that are cut there are no such groups.
+#pragma once
+
+#include "spmv/dot.cuh"
+
+namespace tarsia::spmv {
+
+// Largest number of threads of a row; a block has as many, and WARPS_OF_ROWS rows if a warp is
+// enough for a row. src/select/spmv/csr.rs has the same constants.
+constexpr int MOST_LANES = 512;
+constexpr int WARPS_OF_ROWS = 4;
+// Number of entries of a lane in flight at one time.
+constexpr int LONG_ROW_UNROLL = 4;
+
+// Entries [begin, end) of a row. Pieces of one row have the numbers from `first_piece` on.
+struct RowPiece {
+    int64_t row, begin, end;
+    // Number of the piece and of the first one; both 0 for a row that is not cut.
+    int64_t piece, first_piece;
+    // 1 for a row that is not cut, 0 if there is nothing to do.
+    int64_t count;
+};
+
+// Returns the last row that starts at or before entry `position`, found by a warp.
+template <class A, class I, class J>
+__device__ __forceinline__ int64_t row_of_entry(const Csr<A, I, J> &a, int64_t position) {
+    int64_t from = 0, to = a.rows;
+    while (to - from > 1) {
+        const int64_t step = (to - from + WARP - 1) / WARP, row = from + threadIdx.x % WARP * step;
+        const unsigned before = __ballot_sync(ALL_LANES, row < to && a.start(row) <= position);
+        from += (WARP - 1 - __clz(before)) * step;
+        to = min(to, from + step);
+    }
+    return from;
+}
+
+// Returns what group `group` sums; rows of more than `most` entries are cut.
+template <class A, class I, class J>
+__device__ __forceinline__ RowPiece row_piece(const Csr<A, I, J> &a, int64_t group, int64_t piece,
+                                              int64_t most) {
+    const bool is_first = group < a.rows;
+    const int64_t cut = is_first ? 0 : (group - a.rows + 1) * piece;
+    if (cut >= a.nnz && !is_first)
+        return {};
+    const int64_t row = is_first ? group : row_of_entry(a, cut);
+    const int64_t begin = a.start(row), end = a.start(row + 1);
+    if (end - begin <= most)
+        return {row, begin, end, 0, 0, is_first};
+    const int64_t first = begin / piece, count = (end - 1) / piece - first + 1;
+    if (is_first)
+        return {row, begin, (first + 1) * piece, first, first, count};
+    // A row that starts at the cut has no piece before it.
+    return {row, cut, min(end, cut + piece), cut / piece, first, cut > begin ? count : 0};
+}
+
+// Computes y. A block has one group of `lanes` threads, or WARPS_OF_ROWS warps. most ≥ piece. For
+// every number that a piece can have, `parts` has two sums and `arrivals` one counter: a piece that
+// begins its row has its number in common with the last piece of another one.
+template <class A, class X, class Y, class Acc, class I, class J>
+__device__ __forceinline__ void long_rows(const Csr<A, I, J> &a, const X *x, const Target<Y> &y,
+                                          Acc alpha, Acc beta, int lanes, int64_t piece,
+                                          int64_t most, Acc *parts, uint32_t *arrivals) {
+    __shared__ Acc partial[MOST_LANES / WARP];
+    if (is_zero(alpha)) {
+        scale_rows(y, a.rows, beta);
+        return;
+    }
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const bool is_warp = lanes == WARP;
+    const int64_t group = is_warp ? int64_t(blockIdx.x) * WARPS_OF_ROWS + warp : blockIdx.x;
+    const RowPiece mine = row_piece(a, group, piece, most);
+    if (mine.count == 0)
+        return;
+    Acc sum = dot<LONG_ROW_UNROLL, Acc>(
+        a, a.x_of(x, mine.row), mine.begin + (is_warp ? lane : int(threadIdx.x)), mine.end, lanes);
+    __syncwarp();
+    sum = sum_of_lanes(sum);
+    if (!is_warp) {
+        if (lane == 0)
+            partial[warp] = sum;
+        __syncthreads();
+        if (warp != 0)
+            return;
+        sum = sum_of_lanes(lane < lanes / WARP ? partial[lane] : zero<Acc>());
+    }
+    if (mine.count > 1) {
+        const auto part_of = [&](int64_t number) {
+            return parts + 2 * number + (number == mine.first_piece);
+        };
+        if (lane == 0)
+            *part_of(mine.piece) = sum;
+        uint32_t *arrived = arrivals + mine.first_piece;
+        if (!is_last_to_arrive(arrived, uint32_t(mine.count)))
+            return;
+        sum = sum_of_parts<Acc>(mine.first_piece, mine.first_piece + mine.count,
+                                [&](int64_t number) { return load_l2(part_of(number)); });
+        if (lane == 0)
+            *arrived = 0;
+    }
+    if (lane == 0)
+        y.store(a.row_of_y(mine.row), alpha, sum, beta);
+}
+
+} // namespace tarsia::spmv
