@@ -68,7 +68,7 @@ KERNELS(rows_16, (c64), (spmv_csr_rows_16_c64_32, 32), (spmv_csr_rows_16_c64_64,
 #define KERNEL_long_rows(name, types, O, J)                                                        \
     KERNEL_OF(LONG_ROWS, name, int##O##_t, int##J##_t, TYPES_##types)
 #define LONG_ROWS(name, I, J, A, X, Y, Acc)                                                        \
-    extern "C" __global__ void __launch_bounds__(spmv::MOST_LANES)                                 \
+    extern "C" __global__ void __launch_bounds__(spmv::MOST_LANES, spmv::LONG_ROW_BLOCKS<Acc>)     \
         name(int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,       \
              const X *x, Y *y, const Y *old, const uint32_t *rows_of, Scalar<Acc> alpha,           \
              Scalar<Acc> beta, int32_t base, int32_t stream, int32_t lanes, int64_t piece,         \

@@ -58,6 +58,25 @@ impl Width {
     }
 }
 
+/// Bytes of a core's second-level cache; 0 if the processor does not say.
+pub(super) fn second_level_cache() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        static BYTES: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+        // Extended leaf 6 has kibibytes in the upper half of ECX, in AMD's processors and in Intel's.
+        // SAFETY: every x86-64 processor has the instruction. (Newer versions of Rust have it as a safe function.)
+        #[allow(unused_unsafe)]
+        *BYTES.get_or_init(|| unsafe {
+            match __cpuid(0x8000_0000).eax {
+                0x8000_0006.. => (__cpuid(0x8000_0006).ecx >> 16) as usize * 1024,
+                _ => 0,
+            }
+        })
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    0
+}
+
 /// A vector of numbers.
 ///
 /// # Safety

@@ -20,6 +20,11 @@ const ONCE_ROWS_ENTRIES: i64 = 1 << 14;
 /// not wait long for its longest row.
 const EVEN: i64 = 2;
 
+/// Maximum number of entries for which form `rows` serves with analysis, unless rows have at least as many
+/// entries in the mean.
+const ROWS_ENTRIES: i64 = 1 << 22;
+const ROWS_MEAN: i64 = 200;
+
 /// Form `balanced`: minimum number of rows and entries of a warp, half a tile. Fewer would take as long, and
 /// more blocks would search.
 const LEAST_SHARE: u64 = 128;
@@ -93,6 +98,9 @@ impl Form {
         // longest ≤ EVEN · nnz / rows, or no more than a lane reads at one time.
         let even = i128::from(longest) * i128::from(rows) <= i128::from(EVEN) * i128::from(nnz);
         let is_even = even || longest <= ENTRIES_PER_LANE;
+        // From some size on `balanced`, which loads several entries at once, is faster even for even rows.
+        let is_small = nnz <= ROWS_ENTRIES || i128::from(nnz) >= i128::from(ROWS_MEAN) * i128::from(rows);
+        let is_even = is_even && is_small;
         match (Form::rows(rows, nnz), Form::long_rows(rows, nnz, Some(longest), capacity)) {
             // A warp is enough for a row of either form, and `rows` gives short rows fewer lanes.
             (Some(form), Some(Form::LongRows { lanes: 32, .. }) | None) if is_even => form,

@@ -182,7 +182,10 @@ pub(crate) fn check_sums<C: Combo>(pattern: &Pattern, values: &[C::A], x: &[C::X
 where
     C::Acc: Real,
 {
-    let epsilon = if size_of::<C::Acc>() == 8 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+    let epsilon = match C::Acc::TYPE {
+        DataType::R64F | DataType::C64F => f64::EPSILON,
+        _ => f64::from(f32::EPSILON),
+    };
     // Rounding error of storing y, twice.
     let store = match C::Y::TYPE {
         DataType::R16F => 1.0 / 512.0,
