@@ -10,6 +10,7 @@
 // otherwise. Without rows that are cut there are no such groups.
 #pragma once
 
+#include "common/complex.cuh"
 #include "spmv/dot.cuh"
 
 namespace tarsia::spmv {
