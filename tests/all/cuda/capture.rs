@@ -4,7 +4,7 @@
 use client::{Array, View};
 use tarsia::capi::memory::tarsiaMemcpyToDevice;
 use tarsia::capi::{plan as plan_calls, spgemm};
-use tarsia::facade::{Element, Format, Graph};
+use tarsia::facade::{Format, Graph};
 
 use super::products::World;
 use super::*;
@@ -14,7 +14,7 @@ fn captures_in_a_process_of_their_own() {
     if is_skipped("capture") {
         return;
     }
-    run_alone(concat!(module_path!(), "::alone"), 18);
+    run_alone(concat!(module_path!(), "::alone"), 19);
 }
 
 /// Captures the work that `enqueue` enqueues, and makes a graph of it.
@@ -25,7 +25,7 @@ fn capture(lane: &Lane, enqueue: impl FnOnce()) -> Graph {
 }
 
 /// Overwrites memory that a plan borrows, in the order of the stream.
-fn overwrite<V: Element>(session: &Session, place: View<'_, V>, values: &[V]) {
+fn overwrite<V: bytemuck::Pod>(session: &Session, place: View<'_, V>, values: &[V]) {
     assert_eq!(place.len(), values.len());
     let (dst, src) = (place.as_ptr().cast_mut().cast(), values.as_ptr().cast());
     // SAFETY: the device's memory has that many bytes; only kernels read it.

@@ -3,6 +3,8 @@
 use super::*;
 use crate::common::number::{Bf16, F16F32};
 use crate::common::pattern::Widths;
+use client::Sparse;
+use tarsia::facade::{Index, IndexBase};
 use testkit::Wide;
 
 /// Captures one product and replays it with other numbers in B.
@@ -68,4 +70,68 @@ fn products_without_a_plan_of_all_kinds() {
     of_types::<F32>();
     of_types::<F16F32>();
     of_types::<Bf16>();
+}
+
+/// A product with contiguous columns of B and C decides on the device whether it copies them. The decision is made
+/// anew in each replay, for the pattern that the matrix then has, and scalars in the device's memory are read then.
+#[test]
+#[ignore = "captures need a process of their own"]
+fn replays_decide_anew_about_columns() {
+    if is_skipped("capture::replays_decide_anew_about_columns") {
+        return;
+    }
+    decide_anew(|column| column as i32);
+    decide_anew(|column| column as i64);
+}
+
+fn decide_anew<J: Index>(index: impl Fn(usize) -> J) {
+    // Large enough for the decision: copies would move 0.2 GB.
+    let (rows, length, n) = (200_000, 5, 32);
+    let lane = Lane::new();
+    let session = &lane.session;
+    session.set_pointer_mode(PointerMode::Device).unwrap();
+    // Rows that follow each other read neighbouring rows of B, or rows that are far apart.
+    let near: Vec<usize> = (0..rows * length).map(|at| (at / length + at % length * 40) % rows).collect();
+    let far: Vec<usize> = (0..rows * length).map(|at| (at * 77_773 + at / length * 31) % rows).collect();
+    let offsets: Vec<i64> = (0..=rows).map(|row| (row * length) as i64).collect();
+    let values: Vec<f64> = random(rows * length, 1);
+    let b: Vec<f64> = random(rows * n, 2);
+    let device_offsets = session.upload(&offsets).unwrap();
+    let indices = |columns: &[usize]| columns.iter().map(|&column| index(column)).collect::<Vec<J>>();
+    let device_columns = session.upload(&indices(&near)).unwrap();
+    let device_values = session.upload(&values).unwrap();
+    let shape = (rows as i64, rows as i64);
+    let a = Sparse::csr(
+        shape,
+        device_offsets.part(0..rows + 1),
+        device_columns.part(0..rows * length),
+        device_values.part(0..rows * length),
+        IndexBase::Zero,
+    )
+    .unwrap();
+    let dense = Dense::<f64>::new((rows, n), Order::Col, 0);
+    let device_b = session.upload(&b).unwrap();
+    let mut device_c = session.upload(&vec![f64::NAN; rows * n]).unwrap();
+    let scalars = session.upload(&[1.0_f64, 0.0]).unwrap();
+    let mut multiply = || {
+        let (alpha, beta) = (scalars.part(0..1), scalars.part(1..2));
+        let (b, c) = ((&device_b, dense.shape), (&mut device_c, dense.shape));
+        session.spmm_once((N, N), alpha, &a, b, beta, c, ComputeType::R64F).unwrap();
+    };
+    // The first call allocates the handle's workspace, which a capture cannot.
+    multiply();
+    let graph = capture(&lane, multiply);
+    for (columns, alpha) in [(&near, 1.0), (&far, -0.5), (&near, 3.0), (&far, 0.25)] {
+        overwrite(session, device_columns.part(0..rows * length), &indices(columns));
+        overwrite(session, scalars.part(0..2), &[alpha, 0.0]);
+        device_c.write(0, &vec![f64::NAN; rows * n]).unwrap();
+        graph.launch(&lane.stream).unwrap();
+        let found = device_c.download().unwrap();
+        for at in 0..rows * n {
+            let (row, j) = (at % rows, at / rows);
+            let entries = row * length..(row + 1) * length;
+            let sum: f64 = entries.map(|entry| values[entry] * b[columns[entry] + j * rows]).sum();
+            assert!((found[at] - alpha * sum).abs() < 1e-13, "row {row}, column {j}, alpha {alpha}");
+        }
+    }
 }
