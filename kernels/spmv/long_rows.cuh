@@ -27,56 +27,6 @@ constexpr int LONG_ROW_UNROLL = 4;
 template <class Acc>
 constexpr int LONG_ROW_BLOCKS = sizeof(Acc) <= (IS_COMPLEX<Acc> ? 4 : 8) ? 3 : 2;
 
-// Sum of value · x[column] over the entries first, first + stride, … before `end`, as `dot` has it,
-// for rows of many steps: all but the last step need no comparisons and no addresses of their own.
-template <class Acc, class A, class X, class I, class J>
-__device__ __forceinline__ Acc long_dot(const Csr<A, I, J> &a, const X *x, int64_t first,
-                                        int64_t end, int stride) {
-    constexpr int N = LONG_ROW_UNROLL;
-    Acc sum = zero<Acc>();
-    const J *columns = a.indices + first;
-    const A *values = a.values + first;
-    J column[N];
-    A value[N];
-    X factor[N];
-    const int step = N * stride;
-    int64_t left = end - first;
-    for (; left > step - stride; left -= step) {
-#pragma unroll
-        for (int u = 0; u < N; ++u) {
-            column[u] = load_line(columns + u * stride, a.policy);
-            value[u] = load_line(values + u * stride, a.policy);
-        }
-#pragma unroll
-        for (int u = 0; u < N; ++u)
-            factor[u] = load_cached(x + column[u]);
-#pragma unroll
-        for (int u = 0; u < N; ++u)
-            sum = fma(widen<Acc>(value[u]), widen<Acc>(factor[u]), sum);
-        columns += step;
-        values += step;
-    }
-    const int rest = int(left);
-    if (rest > 0) {
-        // Beyond the end the first entry is loaded again, and not multiplied.
-#pragma unroll
-        for (int u = 0; u < N; ++u) {
-            const int at = u * stride < rest ? u * stride : 0;
-            column[u] = load_line(columns + at, a.policy);
-            value[u] = load_line(values + at, a.policy);
-        }
-#pragma unroll
-        for (int u = 0; u < N; ++u)
-            factor[u] = load_cached(x + column[u]);
-#pragma unroll
-        for (int u = 0; u < N; ++u) {
-            if (u * stride < rest)
-                sum = fma(widen<Acc>(value[u]), widen<Acc>(factor[u]), sum);
-        }
-    }
-    return sum;
-}
-
 // Entries [begin, end) of a row. Pieces of one row have the numbers from `first_piece` on.
 struct RowPiece {
     int64_t row, begin, end;

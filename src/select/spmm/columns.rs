@@ -28,8 +28,10 @@ const DECIDING_BLOCKS: i64 = 4;
 /// Bytes of a sector of the second-level cache.
 const SECTOR: f64 = 32.0;
 
-/// Seconds that launches and the first loads of either way take, for each group of columns that is copied at a time.
+/// Seconds that launches and the first loads of the way with columns take, the decision among them.
 const LAUNCHES: f64 = 10e-6;
+/// Seconds for the kernels of each further group of columns that is copied at a time, which end at once.
+const IDLE_GROUP: f64 = 2e-6;
 /// Bytes a second of copies of B to rows and of sums to columns of C, before copies moved 64 rows at a time.
 const COPIED: f64 = 2.5e12;
 /// Bytes a second of rows of B, read for rows of A with up to [`SHORT`] entries in the mean.
@@ -90,7 +92,8 @@ impl ColumnLimits {
         // Kernels of the way that is not taken are launched once for each group of columns.
         let column_bytes = (rows + cols) as f64 * size as f64;
         let at_once = (COPIED_WITHOUT_PLAN as f64 / column_bytes).max(LEAST_COPIED as f64);
-        let launches = if n > NARROW { (n as f64 / at_once).ceil() * LAUNCHES } else { LAUNCHES };
+        let groups = if n > NARROW { (n as f64 / at_once).ceil() } else { 1.0 };
+        let launches = LAUNCHES + (groups - 1.0) * IDLE_GROUP;
         let left = by_rows - launches - rows as f64 * n as f64 / IDLE_ELEMENTS * IDLE_BLOCK;
         let turns = n.div_ceil(COLUMNS).div_ceil(blocks_of_columns(rows, n, multiprocessors));
         let longest = (left / (LONGEST_ENTRY * turns as f64)) as i64;
