@@ -120,50 +120,31 @@ __device__ __forceinline__ Csr<A, I, J> csr(int64_t rows, int64_t nnz, const I *
 }
 
 // Sum of value · x[column] over the entries first, first + stride, … before `end`; x is the row's
-// (Csr::x_of). IN_FLIGHT entries are in flight at one time. All steps but the last need no
-// comparisons of single entries, without which the compiler would make some loads wait for others.
+// (Csr::x_of). IN_FLIGHT entries are in flight at one time.
 template <int IN_FLIGHT, class Acc, class A, class X, class I, class J>
 __device__ __forceinline__ Acc dot(const Csr<A, I, J> &a, const X *x, int64_t first, int64_t end,
                                    int stride) {
     Acc sum = zero<Acc>();
-    const J *columns = a.indices + first;
-    const A *values = a.values + first;
-    J column[IN_FLIGHT];
-    A value[IN_FLIGHT];
-    X factor[IN_FLIGHT];
-    const int step = IN_FLIGHT * stride;
-    int64_t left = end - first;
-    for (; left > step - stride; left -= step) {
-#pragma unroll
-        for (int u = 0; u < IN_FLIGHT; ++u) {
-            column[u] = load_line(columns + u * stride, a.policy);
-            value[u] = load_line(values + u * stride, a.policy);
-        }
-#pragma unroll
-        for (int u = 0; u < IN_FLIGHT; ++u)
-            factor[u] = load_cached(x + column[u]);
-#pragma unroll
-        for (int u = 0; u < IN_FLIGHT; ++u)
-            sum = fma(widen<Acc>(value[u]), widen<Acc>(factor[u]), sum);
-        columns += step;
-        values += step;
-    }
-    const int rest = int(left);
-    if (rest > 0) {
+    for (int64_t k = first; k < end; k += int64_t(IN_FLIGHT) * stride) {
+        J column[IN_FLIGHT];
+        A value[IN_FLIGHT];
+        X factor[IN_FLIGHT];
+        // Strides are far below 2^31 / IN_FLIGHT, so the rest is compared in 32 bits.
+        const int left = int(min(end - k, int64_t(IN_FLIGHT) * stride));
         // Beyond the end the first entry is loaded again, so that there are no branches between
         // loads; it is not multiplied, since its x may be Inf.
 #pragma unroll
         for (int u = 0; u < IN_FLIGHT; ++u) {
-            const int at = u * stride < rest ? u * stride : 0;
-            column[u] = load_line(columns + at, a.policy);
-            value[u] = load_line(values + at, a.policy);
+            const int64_t at = k + (u * stride < left ? u * stride : 0);
+            column[u] = load_line(a.indices + at, a.policy);
+            value[u] = load_line(a.values + at, a.policy);
         }
 #pragma unroll
         for (int u = 0; u < IN_FLIGHT; ++u)
             factor[u] = load_cached(x + column[u]);
 #pragma unroll
         for (int u = 0; u < IN_FLIGHT; ++u) {
-            if (u * stride < rest)
+            if (u * stride < left)
                 sum = fma(widen<Acc>(value[u]), widen<Acc>(factor[u]), sum);
         }
     }

@@ -7,7 +7,7 @@
 // Groups of `lanes` threads are numbered through the grid. Group r < rows takes row r from its
 // first entry to its end or, if it is cut, to the first cut. Group rows + c − 1 takes the piece
 // that begins at entry c · piece, if it is inside of a row that is cut, and has nothing to do
-// otherwise. Without rows that are cut there are no such groups.
+// otherwise. Without rows that are cut there are no such groups, and `most` is the largest number.
 #pragma once
 
 #include "common/complex.cuh"
@@ -26,6 +26,58 @@ constexpr int LONG_ROW_UNROLL = 4;
 // in flight.
 template <class Acc>
 constexpr int LONG_ROW_BLOCKS = sizeof(Acc) <= (IS_COMPLEX<Acc> ? 4 : 8) ? 3 : 2;
+
+// Sum of value · x[column] over the entries begin + thread, begin + thread + stride, … before
+// `end`, a lane's share of a piece. Unlike `dot`, it makes full steps without comparisons of single
+// entries, so that all loads of a step are in flight together whatever the compiler makes of
+// comparisons; all threads of the piece make the same number of steps.
+template <class Acc, class A, class X, class I, class J>
+__device__ __forceinline__ Acc dot_of_piece(const Csr<A, I, J> &a, const X *x, int64_t begin,
+                                            int64_t end, int thread, int stride) {
+    constexpr int N = LONG_ROW_UNROLL;
+    Acc sum = zero<Acc>();
+    const J *columns = a.indices + begin + thread;
+    const A *values = a.values + begin + thread;
+    J column[N];
+    A value[N];
+    X factor[N];
+    const int step = N * stride;
+    int64_t left = end - begin;
+    for (; left >= step; left -= step) {
+#pragma unroll
+        for (int u = 0; u < N; ++u) {
+            column[u] = load_line(columns + u * stride, a.policy);
+            value[u] = load_line(values + u * stride, a.policy);
+        }
+#pragma unroll
+        for (int u = 0; u < N; ++u)
+            factor[u] = load_cached(x + column[u]);
+#pragma unroll
+        for (int u = 0; u < N; ++u)
+            sum = fma(widen<Acc>(value[u]), widen<Acc>(factor[u]), sum);
+        columns += step;
+        values += step;
+    }
+    if (thread < left) {
+        // Beyond the end the first entry is loaded again, and not multiplied.
+        const int rest = int(left) - thread;
+#pragma unroll
+        for (int u = 0; u < N; ++u) {
+            const int at = u * stride < rest ? u * stride : 0;
+            column[u] = load_line(columns + at, a.policy);
+            value[u] = load_line(values + at, a.policy);
+        }
+#pragma unroll
+        for (int u = 0; u < N; ++u)
+            factor[u] = load_cached(x + column[u]);
+#pragma unroll
+        for (int u = 0; u < N; ++u) {
+            if (u * stride < rest)
+                sum = fma(widen<Acc>(value[u]), widen<Acc>(factor[u]), sum);
+        }
+    }
+    return sum;
+}
 
 // Entries [begin, end) of a row. Pieces of one row have the numbers from `first_piece` on.
 struct RowPiece {
@@ -86,8 +138,8 @@ __device__ __forceinline__ void long_rows(const Csr<A, I, J> &a, const X *x, con
     const RowPiece mine = row_piece(a, group, piece, most);
     if (mine.count == 0)
         return;
-    Acc sum = dot<LONG_ROW_UNROLL, Acc>(
-        a, a.x_of(x, mine.row), mine.begin + (is_warp ? lane : int(threadIdx.x)), mine.end, lanes);
+    Acc sum = dot_of_piece<Acc>(a, a.x_of(x, mine.row), mine.begin, mine.end,
+                                is_warp ? lane : int(threadIdx.x), lanes);
     __syncwarp();
     sum = sum_of_lanes(sum);
     if (!is_warp) {

@@ -1,7 +1,7 @@
 // Columns of 16 bits that a plan keeps for a matrix whose offsets and values stay where they are.
 // They count from an origin, which is one of
 //
-// - each row's least column, for the form `rows`, whose lanes know their row;
+// - each row's least column, for the forms `rows` and `long_rows`, whose lanes know their row;
 // - each chunk's least column, for the form `balanced`, whose warps load one chunk at a time;
 // - 0 for all, if every column fits 16 bits: no origins are kept.
 //
@@ -22,7 +22,7 @@ __device__ __forceinline__ void report_far(bool is_far, unsigned long long *far)
 }
 
 // Computes columns relative to each row's least one, with 2^lanes_log2 lanes per row, in a grid as
-// for the form `rows`. Columns need not be sorted.
+// for the form `rows` with as many. Columns need not be sorted.
 template <class I, class J>
 __device__ __forceinline__ void narrow_rows(int64_t rows, const I *offsets, const J *indices,
                                             int32_t base, int32_t lanes_log2, uint16_t *columns,

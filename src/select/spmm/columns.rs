@@ -137,6 +137,14 @@ mod tests {
         }
     }
 
+    /// Kernels of groups of columns that are not copied end at once: several groups hardly lower the limits.
+    #[test]
+    fn groups_that_are_not_copied_cost_little() {
+        // 129,164 crossings of roads, 2.6 entries a row: five groups of columns.
+        let found = limits((129_164, 129_164, 330_870), 128, 4).unwrap();
+        assert!(found.sectors > 550, "{found:?}");
+    }
+
     #[test]
     fn small_products_are_not_examined() {
         for n in [1, 8, 32] {

@@ -38,12 +38,16 @@ const MOST_BLOCKS: u64 = COUNTERS as u64;
 pub const MOST_LANES: u64 = 512;
 /// Form `long_rows`: rows of a block where a warp is enough for a row.
 const WARPS_OF_ROWS: u64 = 4;
-/// Form `long_rows`: minimum mean of a row. Shorter ones leave too many lanes without an entry.
+/// Form `long_rows`: minimum mean of a row, which has at least a warp: shorter ones leave too many lanes without an
+/// entry.
 const LEAST_MEAN: u64 = 12;
 /// Form `long_rows`: least number of entries of a piece of a long row, in all and by thread. Twice as many are
 /// not cut.
 const LEAST_PIECE: u64 = 512;
 const PIECE_BY_LANE: u64 = 8;
+/// Form `long_rows`: largest number of pieces of a matrix. Two sums of 16 bytes for each are what a product
+/// without a plan has for them.
+pub const MOST_PIECES: u64 = 2048;
 /// Form `long_rows`: number of rows, by entry of a mean row and multiprocessor, up to which it is faster than
 /// `balanced`: each row costs a start of its own, which many long entries pay for.
 const ROWS_BY_MEAN: u64 = 8;
@@ -132,17 +136,13 @@ impl Form {
             return None;
         }
         let lanes = mean.min(capacity.multiprocessors * THREADS_OF_MULTIPROCESSOR / rows);
-        let lanes = match lanes.checked_ilog2().map_or(0, |log2| 1 << log2) {
-            64.. => (1 << lanes.ilog2()).min(MOST_LANES),
-            _ => 32,
+        let lanes = lanes.checked_ilog2().map_or(32, |log2| 1 << log2).clamp(32, MOST_LANES);
+        let piece = LEAST_PIECE.max(PIECE_BY_LANE * lanes).max(nnz.div_ceil(MOST_PIECES));
+        let (most, cuts) = match longest {
+            Some(longest) if longest.unsigned_abs() <= 2 * piece => (i64::MAX as u64, 0),
+            _ => (2 * piece, (nnz - 1) / piece),
         };
-        let piece = LEAST_PIECE.max(PIECE_BY_LANE * lanes).max(nnz / (MOST_BLOCKS - 1));
-        let most = 2 * piece;
-        let pieces = match longest {
-            Some(longest) if longest.unsigned_abs() <= most => 0,
-            _ => (nnz - 1) / piece,
-        };
-        let blocks = (rows + pieces).div_ceil(if lanes == 32 { WARPS_OF_ROWS } else { 1 });
+        let blocks = (rows + cuts).div_ceil(if lanes == 32 { WARPS_OF_ROWS } else { 1 });
         let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32)?;
         Some(Form::LongRows { lanes: lanes as i32, piece: piece as i64, most: most as i64, blocks })
     }
@@ -180,7 +180,8 @@ impl Form {
     pub fn parts(self, nnz: i64) -> usize {
         match self {
             Form::Rows { .. } => 0,
-            Form::LongRows { piece, .. } => 2 * (nnz / piece + 1) as usize,
+            Form::LongRows { most: i64::MAX, .. } => 0,
+            Form::LongRows { piece, .. } => 2 * nnz.unsigned_abs().div_ceil(piece as u64) as usize,
             Form::Balanced { blocks, .. } => 2 * blocks as usize,
         }
     }
@@ -339,8 +340,9 @@ mod tests {
     #[test]
     fn known_lengths_leave_out_threads_for_pieces() {
         let form = |longest| Form::analyzed((507, 409_349, longest), DOUBLES);
-        let Form::LongRows { piece: 4096, most: 8192, blocks: 507, .. } = form(8192) else { panic!() };
-        let Form::LongRows { blocks: 606, .. } = form(8193) else { panic!() };
+        assert!(matches!(form(8192), Form::LongRows { most: i64::MAX, blocks: 507, .. }));
+        assert_eq!(form(8192).parts(409_349), 0);
+        assert!(matches!(form(8193), Form::LongRows { piece: 4096, most: 8192, blocks: 606, .. }));
         // A warp is enough for even rows of 60 entries, fewer lanes for those of 12.
         assert!(matches!(Form::analyzed((5000, 300_000, 81), DOUBLES), Form::Rows { .. }));
         assert_eq!(lanes_of(Form::analyzed((5000, 300_000, 130), DOUBLES)), 32);
@@ -348,16 +350,26 @@ mod tests {
 
     #[test]
     fn pieces_have_counters_and_parts() {
-        for (rows, nnz) in [(1, 1), (1, 512), (1, 513), (3, 40_000_000), (7, (1 << 40) + 3)] {
-            let Some(form) = Form::long_rows(rows, nnz, None, DOUBLES) else {
-                assert!(nnz / rows < 12);
-                continue;
-            };
+        let shapes = [
+            (1, 12),
+            (1, 512),
+            (1, 513),
+            (3, 40_000_000),
+            (7, (1 << 40) + 3),
+            (20_000, 2_100_000),
+            (90_000, 8_404_478),
+            (20_000, 1 << 20),
+            (20_000, (1 << 20) + 1),
+        ];
+        for (rows, nnz) in shapes {
+            let form = Form::long_rows(rows, nnz, None, DOUBLES).unwrap();
             let Form::LongRows { piece, most, blocks, .. } = form else { unreachable!() };
             let last = (nnz - 1) / piece;
-            assert!(last < COUNTERS as i64 && most >= piece, "{rows} {nnz}");
-            assert!(form.parts(nnz) as i64 >= 2 * (last + 1));
-            assert!(i64::from(blocks) >= rows + last || lanes_of(form) == 32);
+            assert!(last < MOST_PIECES as i64 && last < COUNTERS as i64 && most >= piece, "{rows} {nnz}");
+            assert_eq!(form.parts(nnz) as i64, 2 * (last + 1));
+            assert!(form.parts(nnz) as u64 <= 2 * MOST_PIECES);
+            let groups = if lanes_of(form) == 32 { 4 } else { 1 };
+            assert!(i64::from(blocks) * groups >= rows + last);
         }
     }
 

@@ -7,7 +7,7 @@
 //! are not contiguous, panels of it are copied so that they are, one after the other.
 //!
 //! Each element of C is one sum in the order of the row's entries, or in blocks of a single vector the sum of
-//! four, of every fourth entry; a long row is the sum, in order, of the partial sums of its chunks.
+//! four, of every fourth entry, and of two in blocks of two registers; a long row is the sum, in order, of the partial sums of its chunks.
 
 use std::any::TypeId;
 use std::mem::MaybeUninit;
@@ -387,7 +387,9 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     #[inline(always)]
     fn plain_pattern(&self) -> Option<(&'a [i32], &'a [i32])> {
         match (self.rows.offsets, self.rows.indices) {
-            (Ints::I32(offsets), Ints::I32(columns)) if self.overwrites && self.order.is_none() => {
+            (Ints::I32(offsets), Ints::I32(columns))
+                if self.overwrites && self.order.is_none() && i32::try_from(self.rows.cols).is_ok() =>
+            {
                 Some((offsets, columns))
             }
             _ => None,

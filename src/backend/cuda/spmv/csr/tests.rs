@@ -12,12 +12,13 @@ use crate::backend::cuda::spmv::sell::product_tests::{
     self, bits, check_sums, round, run, upload, Pattern, Real,
 };
 use crate::backend::cuda::timing;
+use crate::backend::cuda::ONCE_WORKSPACE_BYTES;
 use crate::backend::LayoutInfo;
 use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, SparseMatrix};
 use crate::memory::Allocator;
 use crate::memory::Context;
-use crate::select::spmv::csr::{Origins, CHUNK};
+use crate::select::spmv::csr::{Origins, CHUNK, MOST_PIECES};
 use crate::select::Source;
 use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Element, IndexBase, Operation, Reorder};
@@ -340,7 +341,13 @@ fn long_rows_are_cut_and_joined() {
     macro_rules! each {
         ($($combo:ident)*) => { $( check_long_rows::<$combo>(cx, &warps); )* };
     }
-    each! { F32F64 F16F32 Bf16 Bf16F32 C32 C64 }
+    each! { F32F64 F16 F16F32 Bf16 Bf16F32 C32 C64 }
+}
+
+/// Tests that products without a plan need no more workspace than such a product has.
+#[test]
+fn sums_of_pieces_fit_into_the_workspace_of_one_call() {
+    assert!(2 * MOST_PIECES as usize * DataType::C64F.size() <= ONCE_WORKSPACE_BYTES);
 }
 
 #[test]

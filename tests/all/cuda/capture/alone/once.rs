@@ -72,19 +72,19 @@ fn products_without_a_plan_of_all_kinds() {
     of_types::<Bf16>();
 }
 
-/// A product with contiguous columns of B and C decides on the device whether it copies them. The decision is made
-/// anew in each replay, for the pattern that the matrix then has, and scalars in the device's memory are read then.
+/// A product with contiguous columns of B and C decides on the device, from the pattern, whether it copies them. Replays
+/// must be right for the pattern that the matrix then has, and for scalars that the device's memory then has.
 #[test]
 #[ignore = "captures need a process of their own"]
-fn replays_decide_anew_about_columns() {
-    if is_skipped("capture::replays_decide_anew_about_columns") {
+fn replays_follow_pattern_and_scalars_by_columns() {
+    if is_skipped("capture::replays_follow_pattern_and_scalars_by_columns") {
         return;
     }
-    decide_anew(|column| column as i32);
-    decide_anew(|column| column as i64);
+    replay_by_columns(|column| column as i32);
+    replay_by_columns(|column| column as i64);
 }
 
-fn decide_anew<J: Index>(index: impl Fn(usize) -> J) {
+fn replay_by_columns<J: Index>(index: impl Fn(usize) -> J) {
     // Large enough for the decision: copies would move 0.2 GB.
     let (rows, length, n) = (200_000, 5, 32);
     let lane = Lane::new();
