@@ -138,8 +138,15 @@ __device__ __forceinline__ void long_rows(const Csr<A, I, J> &a, const X *x, con
     const RowPiece mine = row_piece(a, group, piece, most);
     if (mine.count == 0)
         return;
-    Acc sum = dot_of_piece<Acc>(a, a.x_of(x, mine.row), mine.begin, mine.end,
-                                is_warp ? lane : int(threadIdx.x), lanes);
+    const int thread = is_warp ? lane : int(threadIdx.x);
+    const X *row_x = a.x_of(x, mine.row);
+    Acc sum;
+    // In floats `dot` has all loads in flight, too, and is 8 % faster.
+    if constexpr (sizeof(Acc) <= 4) {
+        sum = dot<LONG_ROW_UNROLL, Acc>(a, row_x, mine.begin + thread, mine.end, lanes);
+    } else {
+        sum = dot_of_piece<Acc>(a, row_x, mine.begin, mine.end, thread, lanes);
+    }
     __syncwarp();
     sum = sum_of_lanes(sum);
     if (!is_warp) {
