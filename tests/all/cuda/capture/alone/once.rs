@@ -127,11 +127,11 @@ fn replay_by_columns<J: Index>(index: impl Fn(usize) -> J) {
         device_c.write(0, &vec![f64::NAN; rows * n]).unwrap();
         graph.launch(&lane.stream).unwrap();
         let found = device_c.download().unwrap();
-        for at in 0..rows * n {
+        for (at, found) in found.iter().enumerate() {
             let (row, j) = (at % rows, at / rows);
             let entries = row * length..(row + 1) * length;
             let sum: f64 = entries.map(|entry| values[entry] * b[columns[entry] + j * rows]).sum();
-            assert!((found[at] - alpha * sum).abs() < 1e-13, "row {row}, column {j}, alpha {alpha}");
+            assert!((found - alpha * sum).abs() < 1e-13, "row {row}, column {j}, alpha {alpha}");
         }
     }
 }
