@@ -20,8 +20,8 @@ const ONCE_ROWS_ENTRIES: i64 = 1 << 14;
 /// not wait long for its longest row.
 const EVEN: i64 = 2;
 
-/// Maximum number of entries for which form `rows` serves with analysis, unless rows have at least as many
-/// entries in the mean.
+/// Maximum number of entries for which form `rows` serves with analysis; more only if rows have at least
+/// [`ROWS_MEAN`] entries in the mean.
 const ROWS_ENTRIES: i64 = 1 << 22;
 const ROWS_MEAN: i64 = 200;
 
@@ -34,22 +34,22 @@ const LEAST_OVERHANG: u64 = 512;
 /// Maximum number of blocks of form `balanced`, which has a counter for each.
 const MOST_BLOCKS: u64 = COUNTERS as u64;
 
-/// Form `long_rows`: largest number of threads of a row. kernels/spmv/long_rows.cuh has the same constants.
+/// Form `long_rows`: largest number of threads of a row. kernels/spmv/long_rows.cuh has this constant and the next.
 pub const MOST_LANES: u64 = 512;
 /// Form `long_rows`: rows of a block where a warp is enough for a row.
 const WARPS_OF_ROWS: u64 = 4;
-/// Form `long_rows`: minimum mean of a row, which has at least a warp: shorter ones leave too many lanes without an
-/// entry.
+/// Form `long_rows`: minimum mean length of a row: a row gets at least a warp, and shorter ones leave too many lanes
+/// idle.
 const LEAST_MEAN: u64 = 12;
-/// Form `long_rows`: least number of entries of a piece of a long row, in all and by thread. Twice as many are
-/// not cut.
+/// Form `long_rows`: least number of entries of a piece, in all and per thread of a row. Rows of up to twice the
+/// length of a piece are not cut.
 const LEAST_PIECE: u64 = 512;
 const PIECE_BY_LANE: u64 = 8;
-/// Form `long_rows`: largest number of pieces of a matrix. Two sums of 16 bytes for each are what a product
-/// without a plan has for them.
+/// Form `long_rows`: largest number of pieces of a matrix. Two sums of 16 bytes for each fill the workspace of a
+/// product without a plan, 64 KiB.
 pub const MOST_PIECES: u64 = 2048;
-/// Form `long_rows`: number of rows, by entry of a mean row and multiprocessor, up to which it is faster than
-/// `balanced`: each row costs a start of its own, which many long entries pay for.
+/// Form `long_rows`: maximum number of rows per multiprocessor and entry of a mean row: each row has a fixed cost
+/// that only long rows pay for.
 const ROWS_BY_MEAN: u64 = 8;
 
 const THREADS_OF_MULTIPROCESSOR: u64 = 2048;
@@ -60,7 +60,7 @@ pub struct Capacity {
     multiprocessors: u64,
     /// Blocks of `balanced` that run at one time.
     balanced_blocks: u64,
-    /// True if the matrix stays in L2 from one product to the next.
+    /// True if values and columns take at most half of L2, so that they stay there from one product to the next.
     is_cached: bool,
 }
 
@@ -102,7 +102,7 @@ impl Form {
         // longest ≤ EVEN · nnz / rows, or no more than a lane reads at one time.
         let even = i128::from(longest) * i128::from(rows) <= i128::from(EVEN) * i128::from(nnz);
         let is_even = even || longest <= ENTRIES_PER_LANE;
-        // From some size on `balanced`, which loads several entries at once, is faster even for even rows.
+        // For large matrices `balanced`, which loads several entries at once, is faster although rows are even.
         let is_small = nnz <= ROWS_ENTRIES || i128::from(nnz) >= i128::from(ROWS_MEAN) * i128::from(rows);
         let is_even = is_even && is_small;
         match (Form::rows(rows, nnz), Form::long_rows(rows, nnz, Some(longest), capacity)) {
