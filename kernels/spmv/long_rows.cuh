@@ -1,13 +1,15 @@
 // SpMV `csr`, form `long_rows`: a warp, or a block of up to 512 threads, sums each row
 // ("CSR-vector", Bell and Garland 2009). A row that is very long for them is *cut* at every
-// multiple of `piece` entries of the matrix, and each piece is summed by threads of its own. There
-// is no search before the first entry is loaded, so it is the fastest form while rows fill their
-// threads.
+// multiple of `piece` entries of the matrix, and each piece is summed by threads of its own.
+// Threads of a row load its first entries without a search, so this is the fastest form for small
+// matrices with rows of about a dozen entries or more; only the row of a piece after the first is
+// found by one.
 //
 // Groups of `lanes` threads are numbered through the grid. Group r < rows takes row r from its
 // first entry to its end or, if it is cut, to the first cut. Group rows + c − 1 takes the piece
 // that begins at entry c · piece, if it is inside of a row that is cut, and has nothing to do
-// otherwise. Without rows that are cut there are no such groups, and `most` is the largest number.
+// otherwise. If analysis knows that no row is cut, these groups are not launched, and `most` is
+// INT64_MAX.
 #pragma once
 
 #include "common/complex.cuh"
@@ -28,9 +30,9 @@ template <class Acc>
 constexpr int LONG_ROW_BLOCKS = sizeof(Acc) <= (IS_COMPLEX<Acc> ? 4 : 8) ? 3 : 2;
 
 // Sum of value · x[column] over the entries begin + thread, begin + thread + stride, … before
-// `end`, a lane's share of a piece. Unlike `dot`, it makes full steps without comparisons of single
-// entries, so that all loads of a step are in flight together whatever the compiler makes of
-// comparisons; all threads of the piece make the same number of steps.
+// `end`, a lane's share of a piece. Unlike `dot`, full steps compare no single entries, so that all
+// loads of a step are in flight together; all threads make the same number of full steps, and those
+// with entries left make one more.
 template <class Acc, class A, class X, class I, class J>
 __device__ __forceinline__ Acc dot_of_piece(const Csr<A, I, J> &a, const X *x, int64_t begin,
                                             int64_t end, int thread, int stride) {
