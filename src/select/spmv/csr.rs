@@ -54,7 +54,7 @@ const ROWS_BY_MEAN: u64 = 8;
 
 const THREADS_OF_MULTIPROCESSOR: u64 = 2048;
 
-/// What a device offers to one product.
+/// Capacity of a device for one product: blocks that run at one time, and whether L2 keeps the matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Capacity {
     multiprocessors: u64,

@@ -140,7 +140,7 @@ fn workspace_bytes(form: Form, rows: &Rows, compute: DataType) -> usize {
     form.parts(rows.nnz) * compute.size()
 }
 
-/// What the device offers to a product of these rows.
+/// Returns the capacity of the device for a product of these rows.
 fn capacity_for(device: &Device, types: Types, rows: &Rows) -> Capacity {
     let is_cached = !is_streamed(device, types, rows, rows.index_type.size());
     Capacity::new(types.compute.scalar(), device.properties().multiprocessors, is_cached)
