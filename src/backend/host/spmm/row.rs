@@ -7,7 +7,8 @@
 //! are not contiguous, panels of it are copied so that they are, one after the other.
 //!
 //! Each element of C is one sum in the order of the row's entries, or in blocks of a single vector the sum of
-//! four, of every fourth entry, and of two in blocks of two registers; a long row is the sum, in order, of the partial sums of its chunks.
+//! four, of every fourth entry, and of two in blocks of two registers; a long row is the sum, in order, of the
+//! partial sums of its chunks.
 
 use std::any::TypeId;
 use std::mem::MaybeUninit;
@@ -50,7 +51,8 @@ const FEW: usize = 32;
 /// Bytes of a block's part of a row of B from which on it is prefetched: smaller ones arrive in time without.
 const PREFETCHED_BYTES: usize = 512;
 /// Bytes of B from which on its rows are prefetched where the second-level cache has [`LARGE_L2`]: there prefetches
-/// of rows of a smaller B cost 10 to 15 %. With smaller caches they save 5 % in the mean.
+/// of rows of a smaller B cost up to 15 % in fp32; fp64 was too noisy to tell (docs/algorithms/host.md). With smaller
+/// caches they save 5 % in the mean.
 const PREFETCHED_B: usize = 8 << 20;
 const LARGE_L2: usize = 2 << 20;
 /// Entries by which prefetches are ahead.
