@@ -5,8 +5,8 @@
 // of B side by side and write a column of C side by side, and neither is copied to rows first. This
 // is fast only if the columns of A that the lanes read together are near each other, and if no row
 // is long. The kernel `decide` finds out, from the lengths of all rows and from a sample of their
-// columns, and leaves the answer in device memory. All kernels of both ways are launched, since the
-// host does not wait for the answer; those of the way that is not taken end at once.
+// columns, and leaves its decision in device memory. All kernels of both ways are launched, since
+// the host does not wait for it; those of the way that is not taken end at once.
 
 #include "common/kernels.cuh"
 #include "ptx/packs.cuh"
@@ -38,8 +38,8 @@ constexpr int SECTORS = 5, ENTRIES = 6, LONGEST = 7;
 // Largest length of a warp's longest row, for which its lanes wait, over the mean of its rows,
 // above which the warp counts as irregular. finan512, 2.6 in the mean, gains; 6 was not tuned.
 constexpr int IDLE = 6;
-// Index of the answer in `lengths`, behind the lengths of the two lists of spmm_tasks_unanalyzed.
-constexpr int ANSWER = 2;
+// Index of the decision in `lengths`, behind the lengths of the two lists of spmm_tasks_unanalyzed.
+constexpr int DECISION = 2;
 
 } // namespace
 
@@ -107,14 +107,14 @@ multiply_columns(const Offsets &offsets, const J *indices, const A *values, int6
     }
 }
 
-// answer: as `decide` leaves it. b_col, c_col: elements between the columns of B and of C.
+// decision: as `decide` leaves it. b_col, c_col: elements between the columns of B and of C.
 #define KERNEL_columns(name, types, J) KERNEL_OF(BY_COLUMNS, name, int##J##_t, TYPES_##types)
 #define BY_COLUMNS(name, J, A, X, Y, Acc)                                                          \
     extern "C" __global__ void __launch_bounds__(ROWS)                                             \
         name(Offsets offsets, const J *indices, const A *values, int64_t base, int64_t rows,       \
              const X *b, int64_t b_col, Y *c, int64_t c_col, int64_t n, Scalar<Acc> alpha,         \
-             Scalar<Acc> beta, const int64_t *answer) {                                            \
-        if (*answer != 0) {                                                                        \
+             Scalar<Acc> beta, const int64_t *decision) {                                          \
+        if (*decision != 0) {                                                                      \
             multiply_columns<A, X, Y, Acc, J>(offsets, indices, values, base, rows, b, b_col, c,   \
                                               c_col, n, alpha, beta);                              \
         }                                                                                          \
@@ -128,7 +128,7 @@ KERNELS(columns, (), (spmm_columns_f64_32, f64, 32), (spmm_columns_f64_64, f64, 
         (spmm_columns_bf16f32_32, bf16f32, 32), (spmm_columns_bf16f32_64, bf16f32, 64))
 
 // Decides for a B with elements of `size` bytes. Some warps sample 32 neighbouring rows each.
-// `state` is zero before and after; lengths[ANSWER] becomes 1 or 0, and if it is 1, the lists are
+// `state` is zero before and after; lengths[DECISION] becomes 1 or 0, and if it is 1, the lists are
 // empty.
 template <class J>
 __device__ __forceinline__ void decide(const Offsets &offsets, const J *indices, int64_t base,
@@ -200,10 +200,10 @@ __device__ __forceinline__ void decide(const Offsets &offsets, const J *indices,
     const uint64_t all_sectors = atomicExch(state + SECTORS, 0u),
                    all_entries = atomicExch(state + ENTRIES, 0u),
                    the_longest = atomicExch(state + LONGEST, 0u);
-    const bool answer = the_longest <= uint64_t(limits.longest) &&
-                        all_sectors * 1024 <= uint64_t(limits.sectors) * all_entries;
-    lengths[ANSWER] = answer;
-    if (answer)
+    const bool by_columns = the_longest <= uint64_t(limits.longest) &&
+                            all_sectors * 1024 <= uint64_t(limits.sectors) * all_entries;
+    lengths[DECISION] = by_columns;
+    if (by_columns)
         lengths[0] = lengths[1] = 0;
 }
 

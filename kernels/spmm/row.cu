@@ -42,8 +42,8 @@ using namespace tarsia;
 // A product without analysis reads nothing that the kernel before it (which makes the lists)
 // writes, so it does not wait at its beginning. But the kernel after it reads the lists, and waits
 // only for this kernel to end: so this one must not end before the one that makes the lists. The
-// answer of spmm/columns.cu can be read without a wait, too: the kernel that makes the lists begins
-// after it, and this kernel after that one has begun.
+// decision of spmm/columns.cu can be read without a wait, too: the kernel that makes the lists
+// begins after it, and this kernel after that one has begun.
 #define BEGIN                                                                                      \
     if (!(flags & 16))                                                                             \
         begin_product();                                                                           \
@@ -318,14 +318,14 @@ KERNELS(narrowlists, (c64, 32), (spmm_row_c64_32_narrowlists4_16, 4),
 KERNELS(narrowlists, (c64, 64), (spmm_row_c64_64_narrowlists4_16, 4),
         (spmm_row_c64_64_narrowlists8_16, 8))
 
-// `skip` is NULL or the answer of spmm/columns.cu, with which these kernels do nothing if it is not
+// `decision` is NULL or that of spmm/columns.cu, with which these kernels do nothing if it is not
 // zero. Variants by the types of C and of the sums.
 #define KERNEL_finish(name, types) KERNEL_OF(FINISH, name, TYPES_##types)
 #define FINISH(name, A, X, Y, Acc)                                                                 \
     extern "C" __global__ void __launch_bounds__(256, 4)                                           \
         name(const Acc *sums, Y *c, int64_t c_row, int64_t c_col, int64_t m, int64_t n,            \
-             Scalar<Acc> alpha, Scalar<Acc> beta, const int64_t *skip) {                           \
-        if (skip && *skip != 0)                                                                    \
+             Scalar<Acc> alpha, Scalar<Acc> beta, const int64_t *decision) {                       \
+        if (decision && *decision != 0)                                                            \
             return;                                                                                \
         row_finish<Y, Acc>(sums, {c, c_row, c_col}, m, n, alpha, beta);                            \
     }
@@ -343,8 +343,8 @@ KERNELS(finish, (), (spmm_row_f64_finish, f64), (spmm_row_f32_finish, f32),
 #define PACK(name, T)                                                                              \
     extern "C" __global__ void __launch_bounds__(256)                                              \
         name(const T *from, int64_t row_stride, int64_t col_stride, T *to, int64_t rows,           \
-             int64_t cols, int64_t ld, int64_t conjugated, const int64_t *skip) {                  \
-        if (skip && *skip != 0)                                                                    \
+             int64_t cols, int64_t ld, int64_t conjugated, const int64_t *decision) {              \
+        if (decision && *decision != 0)                                                            \
             return;                                                                                \
         row_pack<T>(from, row_stride, col_stride, to, rows, cols, ld, conjugated);                 \
     }

@@ -52,7 +52,7 @@ struct Tasks {
     int64_t rows, rows_a_run;
     // Without analysis, runs of more than `run_limit` entries are in the lists of parts and
     // shared rows that spmm_tasks_unanalyzed makes; `lengths` are the lengths of the list of shared
-    // rows and of the list of parts, and behind them the answer of spmm/columns.cu.
+    // rows and of the list of parts, and behind them the decision of spmm/columns.cu.
     int64_t run_limit;
     const int64_t *lengths;
 };

@@ -41,13 +41,16 @@ template <class A, class X> constexpr int blocks(int lanes, int packs) {
     }
 KERNELS(groups, (f64), (spmm_row_groups_f64_8_1, 8, 1), (spmm_row_groups_f64_16_1, 16, 1),
         (spmm_row_groups_f64_32_1, 32, 1), (spmm_row_groups_f64_8_2, 8, 2),
-        (spmm_row_groups_f64_16_2, 16, 2), (spmm_row_groups_f64_32_2, 32, 2))
+        (spmm_row_groups_f64_16_2, 16, 2), (spmm_row_groups_f64_32_2, 32, 2),
+        (spmm_row_groups_f64_4_1, 4, 1))
 KERNELS(groups, (f32f64), (spmm_row_groups_f32f64_8_1, 8, 1), (spmm_row_groups_f32f64_16_1, 16, 1),
         (spmm_row_groups_f32f64_32_1, 32, 1), (spmm_row_groups_f32f64_8_2, 8, 2),
-        (spmm_row_groups_f32f64_16_2, 16, 2), (spmm_row_groups_f32f64_32_2, 32, 2))
+        (spmm_row_groups_f32f64_16_2, 16, 2), (spmm_row_groups_f32f64_32_2, 32, 2),
+        (spmm_row_groups_f32f64_4_1, 4, 1))
 KERNELS(groups, (f32), (spmm_row_groups_f32_4_1, 4, 1), (spmm_row_groups_f32_8_1, 8, 1),
         (spmm_row_groups_f32_16_1, 16, 1), (spmm_row_groups_f32_32_1, 32, 1),
-        (spmm_row_groups_f32_8_2, 8, 2), (spmm_row_groups_f32_16_2, 16, 2))
+        (spmm_row_groups_f32_8_2, 8, 2), (spmm_row_groups_f32_16_2, 16, 2),
+        (spmm_row_groups_f32_2_1, 2, 1))
 KERNELS(groups, (f16), (spmm_row_groups_f16_4_1, 4, 1), (spmm_row_groups_f16_8_1, 8, 1),
         (spmm_row_groups_f16_16_1, 16, 1), (spmm_row_groups_f16_32_1, 32, 1))
 KERNELS(groups, (f16f32), (spmm_row_groups_f16f32_4_1, 4, 1), (spmm_row_groups_f16f32_8_1, 8, 1),

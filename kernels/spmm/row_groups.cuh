@@ -35,6 +35,10 @@ struct GroupShare {
     bool is_part;
 };
 
+// Base-2 logarithm of a power of two.
+template <int N> constexpr int LOG2 = 1 + LOG2<N / 2>;
+template <> constexpr int LOG2<1> = 0;
+
 // Finds the group's share of the work of a block.
 template <int LANES>
 __device__ __forceinline__ GroupShare share_of_group(const GroupTasks &tasks, uint32_t block) {
@@ -46,7 +50,7 @@ __device__ __forceinline__ GroupShare share_of_group(const GroupTasks &tasks, ui
         own.begin = part.begin;
         own.row = part.row;
         own.length = part.length;
-        own.sharing_log2 = GROUPS == 4 ? 2 : GROUPS == 8 ? 3 : GROUPS == 16 ? 4 : 5;
+        own.sharing_log2 = LOG2<GROUPS>;
     } else {
         const Run *list = tasks.rows;
         int64_t count = tasks.row_count;
@@ -127,14 +131,21 @@ __device__ __forceinline__ void add_entries(Acc (&sums)[PACKS * WIDTH], const ch
 }
 
 // Adds the sums of the groups that share a row, through shared memory with a tile for each group;
-// the first of them gets the result.
+// the first of them gets the result. Groups of a warp that share a part first add theirs by
+// shuffles.
 template <int LANES, int WIDTH, class Acc, int COUNT>
 __device__ __forceinline__ void add_shares(Acc (&sums)[COUNT], Acc *shares,
                                            const GroupShare &share) {
+    constexpr int OF_WARP = WARP / LANES;
     const int lane = threadIdx.x % LANES, group = threadIdx.x / LANES;
     Acc *const own = shares + group * (COUNT * LANES) + lane * WIDTH;
     const auto at = [](int i) { return i / WIDTH * (WIDTH * LANES) + i % WIDTH; };
-    if (share.which > 0) {
+    int step = 1;
+    if (share.is_part) {
+        add_groups<LANES>(sums, OF_WARP);
+        step = OF_WARP;
+    }
+    if (share.which > 0 && share.which % step == 0) {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i)
             own[at(i)] = sums[i];
@@ -143,7 +154,7 @@ __device__ __forceinline__ void add_shares(Acc (&sums)[COUNT], Acc *shares,
     if (share.which > 0)
         return;
 #pragma unroll 1
-    for (int other = 1; other < 1 << share.sharing_log2; ++other) {
+    for (int other = step; other < 1 << share.sharing_log2; other += step) {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i)
             sums[i] = add(sums[i], own[other * (COUNT * LANES) + at(i)]);

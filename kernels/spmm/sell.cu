@@ -9,7 +9,7 @@
 // through shared memory. Columns beyond those of a group are further tiles, along y of the grid.
 
 #include "common/target.cuh"
-#include "ptx/launch.cuh"
+#include "ptx/prefetch.cuh"
 #include "spmv/sell.cuh"
 
 namespace tarsia::spmm {
@@ -415,9 +415,9 @@ using namespace tarsia;
                                                  spmm::blocks<ITEM_ROWS, ELEMENTS, A, X, Acc>())   \
         name(int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,    \
              const A *values, const uint16_t *narrow, const uint32_t *wide,                        \
-             spmm::Dense<X, Y> dense, Scalar<Acc> alpha, Scalar<Acc> beta,                         \
-             spmm::Join<Acc> joined) {                                                             \
-        begin_product();                                                                           \
+             spmm::Dense<X, Y> dense, Scalar<Acc> alpha, Scalar<Acc> beta, spmm::Join<Acc> joined, \
+             Prefetch prefetched) {                                                                \
+        begin_product(prefetched, narrow, wide, values, dense.b);                                  \
         const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
         spmm::sell<ITEM_ROWS, ELEMENTS>(a, dense, alpha, beta, joined);                            \
     }

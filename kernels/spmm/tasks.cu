@@ -231,16 +231,16 @@ __device__ __forceinline__ Listed scan(Listed sum) {
 // of parts. Blocks reserve list elements in the order in which they arrive; sums do not depend on
 // it. `state` (a ticket, and the lengths of lists as numbered by SHARED to COUNTERS) is zero before
 // and after; lengths[0] and [1] become the lengths of the lists of shared rows and of parts.
-// may_skip: lengths[2] is the answer of spmm/columns.cu, and if it is not zero, the lists are empty
-// already.
+// has_decision: lengths[2] is the decision of spmm/columns.cu, and if it is not zero, the lists are
+// empty already.
 extern "C" __global__ void __launch_bounds__(LISTED)
     spmm_tasks_unanalyzed(const void *offsets, int64_t wide, int64_t base, int64_t rows,
                           int64_t rows_a_run, RowLimits limits, Run *shared_rows, Part *parts,
-                          unsigned *state, int64_t *lengths, int64_t may_skip) {
+                          unsigned *state, int64_t *lengths, int64_t has_decision) {
     const auto at = [&](int64_t i) { return Offsets{offsets, wide}.at(i) - base; };
     // The product's blocks start while the last blocks here are running; they wait for these.
     let_next_begin();
-    if (may_skip && lengths[2] != 0)
+    if (has_decision && lengths[2] != 0)
         return;
     __shared__ Listed of_warps[LISTED / 32];
     __shared__ unsigned starts[4];

@@ -1,6 +1,5 @@
 // SpMM `window`, see spmm/window.cuh.
 
-#include "ptx/launch.cuh"
 #include "spmm/window.cuh"
 
 using namespace tarsia;
@@ -16,7 +15,7 @@ using namespace tarsia::window;
     KERNEL_OF(DIRECT, name, height, columns, DIRECT_##height##_##columns, TYPES_##types)
 #define DIRECT(name, height, columns, flight, blocks, T, X, Y, Acc)                                \
     extern "C" __global__ void __launch_bounds__(256, blocks) name(PARAMETERS(T, Y)) {             \
-        begin_product();                                                                           \
+        begin(matrix, dense);                                                                      \
         direct<T, Y, height, columns / 32, flight>(matrix, dense, alpha, beta, joined, sharing);   \
     }
 #define DIRECT_8_32 2, 4
@@ -43,7 +42,7 @@ KERNELS(direct, (bf16f32), (spmm_window_bf16f32_direct8_32, 8, 32),
 #define STAGED(name, height, columns, stages, across, down, blocks, T, X, Y, Acc)                  \
     extern "C" __global__ void __launch_bounds__(2 * height / down * across, blocks)               \
         name(PARAMETERS(T, Y)) {                                                                   \
-        begin_product();                                                                           \
+        begin(matrix, dense);                                                                      \
         staged<T, Y, height, columns, stages, across, down>(matrix, dense, alpha, beta, joined);   \
     }
 // Compute capability 8.0 has shared memory for 8 of the small blocks.

@@ -21,6 +21,7 @@ pub mod copies;
 pub mod csr;
 pub mod dense;
 pub mod masked_window;
+pub mod prefetch;
 mod rates;
 pub mod reach;
 pub mod row;

@@ -19,6 +19,7 @@ pub mod memory;
 pub mod module;
 pub mod operand;
 mod order;
+mod prefetch;
 pub mod reorder;
 mod scalars;
 mod spgemm;

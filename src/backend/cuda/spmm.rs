@@ -54,7 +54,7 @@ use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
-use crate::select::spmm::columns::ColumnLimits;
+use crate::select::spmm::columns::{ColumnLimits, MOST_IDLE_BLOCKS};
 use crate::select::spmm::copies::{row_aligns, row_needs_rows, LINE};
 use crate::select::spmm::reach::Reach;
 use crate::select::spmm::row::{self, groups, Plan, RowsOfB, Step};
@@ -556,7 +556,7 @@ impl DenseExecutor<DenseMatrix> for RowSpmm {
 
         let columns_at_once = if self.copies_b(b, n) || self.finishes_c(n) { offsets.columns } else { n };
         // Nonzero in device memory where the product has been computed without copies.
-        let skip = match self.column_limits {
+        let decision = match self.column_limits {
             Some(limits) => {
                 let lists = (self.schedule.state(cx), cx.workspace.address.offset(offsets.lists));
                 let kernels = self.kernels.columns(cx.device, self.problem.types, rows.index_type)?;
@@ -566,7 +566,7 @@ impl DenseExecutor<DenseMatrix> for RowSpmm {
         };
         for first in (0..n).step_by(columns_at_once) {
             let columns = columns_at_once.min(n - first);
-            self.multiply(cx, (alpha, beta), b, c, &offsets, (first, columns), skip)?;
+            self.multiply(cx, (alpha, beta), b, c, &offsets, (first, columns), decision)?;
         }
         Ok(())
     }
@@ -580,7 +580,7 @@ impl DenseExecutor<DenseMatrix> for RowSpmm {
 
 impl RowSpmm {
     /// Multiplies for `n` columns of C from column `begin` on: as many as are copied and summed at a time. Kernels
-    /// do nothing if the number at `skip` is not zero, unless the address is NULL.
+    /// do nothing if `decision` is the address of a number that is not zero.
     #[allow(clippy::too_many_arguments)]
     fn multiply(
         &self,
@@ -590,7 +590,7 @@ impl RowSpmm {
         c: &DenseMatrix,
         offsets: &RowWorkspaceOffsets,
         (begin, n): (usize, usize),
-        skip: Address,
+        decision: Address,
     ) -> Result<()> {
         let rows = self.operand.rows();
         let accumulator = self.accumulator();
@@ -605,11 +605,11 @@ impl RowSpmm {
         if self.copies_b(b, all) && rows.cols > 0 {
             b_at = workspace_at(offsets.packed_b);
             let copy = (b_at, offsets.ld);
-            copy_b(cx, &self.kernels.pack, (b_values, from, b_size), (rows.cols, n), copy, flags, skip)?;
+            copy_b(cx, &self.kernels.pack, (b_values, from, b_size), (rows.cols, n), copy, flags, decision)?;
             (from, flags) = (Strides { row: offsets.ld, col: 1 }, 0);
         }
         if begin == 0 {
-            self.schedule.make(cx, &rows, workspace_at(offsets.lists), skip != Address::NULL)?;
+            self.schedule.make(cx, &rows, workspace_at(offsets.lists), decision != Address::NULL)?;
         }
         let to = Strides::new(c.order, false, c.ld);
         let c_values = c.values.offset(begin * to.col as usize * c_size);
@@ -623,7 +623,7 @@ impl RowSpmm {
         let row_offsets = Offsets { pointer: rows.offsets, wide: rows.offset_type.wide() };
         let packs_c = c_values.is_aligned(16) && (c.ld as usize * c_size) % 16 == 0 && to.col == 1;
         flags |= i64::from(packs_c) | if raw { 2 } else { 0 };
-        flags |= if skip == Address::NULL { 0 } else { 32 };
+        flags |= if decision == Address::NULL { 0 } else { 32 };
         let (partial, lists) = (workspace_at(offsets.partial), workspace_at(offsets.lists));
         let columns = n as i64;
         let c_size = if raw { accumulator.size() } else { c_size };
@@ -681,7 +681,7 @@ impl RowSpmm {
         match raw {
             true => {
                 let kernel = &self.kernels.finish;
-                finish_c(cx, kernel, c_at, (c_values, to), (rows.rows, columns), (alpha, beta), skip)
+                finish_c(cx, kernel, c_at, (c_values, to), (rows.rows, columns), (alpha, beta), decision)
             }
             false => Ok(()),
         }
@@ -721,7 +721,7 @@ impl RowSpmm {
 
 /// Enqueues a copy of op(B), which has `rows` rows and `n` columns of `size` bytes an element, to contiguous rows at
 /// `to` with leading dimension `ld`. `flags`: 4 if elements are conjugated. Nothing is copied if the number at
-/// `skip` is not zero, unless the address is NULL.
+/// `decision` is not zero, unless the address is NULL.
 fn copy_b(
     cx: &Context,
     kernel: &Kernel,
@@ -729,17 +729,17 @@ fn copy_b(
     (rows, n): (i64, usize),
     (to, ld): (Address, i64),
     flags: i64,
-    skip: Address,
+    decision: Address,
 ) -> Result<()> {
     // SAFETY: B is as its descriptor says; the workspace holds the copy.
     unsafe {
-        launch!(kernel, (grid_x(rows, size, skip)?, grid_y(n)), THREADS, 0, cx.stream;
-            b, from.row, from.col, to, rows, n as i64, ld, flags, skip)
+        launch!(kernel, (grid_x(rows, size, decision)?, grid_y(n)), THREADS, 0, cx.stream;
+            b, from.row, from.col, to, rows, n as i64, ld, flags, decision)
     }
 }
 
 /// Enqueues alpha · sums + beta · C for a C of `rows` rows and `columns` columns, whose sums are in the workspace.
-/// Nothing is written if the number at `skip` is not zero, unless the address is NULL.
+/// Nothing is written if the number at `decision` is not zero, unless the address is NULL.
 fn finish_c(
     cx: &Context,
     kernel: &Kernel,
@@ -747,13 +747,13 @@ fn finish_c(
     (c, to): (Address, Strides),
     (rows, columns): (i64, i64),
     (alpha, beta): (Scalar, Scalar),
-    skip: Address,
+    decision: Address,
 ) -> Result<()> {
     let size = alpha.compute().size();
     // SAFETY: the workspace holds all sums; C is as its descriptor says.
     unsafe {
-        launch!(kernel, (grid_x(rows, size, skip)?, grid_y(columns as usize)), THREADS, 0, cx.stream;
-            sums, c, to.row, to.col, rows, columns, alpha, beta, skip)
+        launch!(kernel, (grid_x(rows, size, decision)?, grid_y(columns as usize)), THREADS, 0, cx.stream;
+            sums, c, to.row, to.col, rows, columns, alpha, beta, decision)
     }
 }
 
@@ -776,13 +776,11 @@ fn rows_of_block(size: usize) -> i64 {
 }
 
 /// Number of blocks that copy so many rows of elements of `size` bytes; more than 2³¹ of them exceed any memory.
-/// Blocks that may have nothing to do are no more than a large device runs at one time, and take rows by turns.
-fn grid_x(rows: i64, size: usize, skip: Address) -> Result<u32> {
-    // Eight blocks on each of 132 multiprocessors.
-    const AT_ONCE: i64 = 8 * 132;
+/// Blocks that may have nothing to do are limited, and take rows by turns.
+fn grid_x(rows: i64, size: usize, decision: Address) -> Result<u32> {
     let each = rows_of_block(size);
     let blocks = (rows + each - 1) / each;
-    let blocks = if skip == Address::NULL { blocks } else { blocks.min(AT_ONCE) };
+    let blocks = if decision == Address::NULL { blocks } else { blocks.min(MOST_IDLE_BLOCKS) };
     blocks_of_grid(blocks, "B: it has more rows than one launch can take")
 }
 

@@ -30,6 +30,8 @@ const SECTOR: f64 = 32.0;
 
 /// Seconds that launches and the first loads of the way with columns take, the decision among them.
 const LAUNCHES: f64 = 10e-6;
+/// Maximum number of blocks of a copy that may have nothing to do: eight for each multiprocessor of a large device.
+pub const MOST_IDLE_BLOCKS: i64 = 8 * 132;
 /// Seconds for the kernels of each further group of columns that is copied at a time, which end at once.
 const IDLE_GROUP: f64 = 2e-6;
 /// Bytes a second of copies of B to rows and of sums to columns of C, before copies moved 64 rows at a time.

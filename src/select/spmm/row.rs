@@ -380,8 +380,8 @@ impl Step {
 /// lanes exchange for a product.
 pub fn group_kinds(size: usize) -> &'static [(usize, usize)] {
     match size {
-        8 => &[(32, 2), (16, 2), (8, 2), (32, 1), (16, 1), (8, 1)],
-        4 => &[(16, 2), (8, 2), (32, 1), (16, 1), (8, 1), (4, 1)],
+        8 => &[(32, 2), (16, 2), (8, 2), (32, 1), (16, 1), (8, 1), (4, 1)],
+        4 => &[(16, 2), (8, 2), (32, 1), (16, 1), (8, 1), (4, 1), (2, 1)],
         _ => &[(32, 1), (16, 1), (8, 1), (4, 1)],
     }
 }
@@ -442,6 +442,9 @@ fn group_kind(size: usize, packs: usize, most: usize, rows: &Rows) -> (usize, us
     kinds.iter().find(fits).copied().unwrap_or(kinds[kinds.len() - 1])
 }
 
+/// Minimum mean length of rows for which groups take [`NARROW`] columns: blocks share such rows, of a matrix that
+/// the device takes in few turns.
+const LONG_OF_FEW_COLUMNS: i64 = 128;
 /// Largest mean length for which each group takes rows of its own: neighbouring groups on a longer row read
 /// the same rows of B, which gains more. The second limit is for groups of a warp, of which there are few.
 const LONGEST_OF_GROUPS: i64 = 256;
@@ -465,7 +468,11 @@ pub fn is_for_groups(problem: &SpmmProblem, width: IndexType, counts: (i64, i64)
 /// Returns whether `n` columns of elements of `size` bytes and so many rows and entries suit such plans.
 fn suits_groups(size: usize, n: usize, (rows, nnz): (i64, i64)) -> bool {
     let pack = 16 / size;
-    if n <= NARROW || n % pack != 0 {
+    if n <= NARROW {
+        let are_long = nnz >= LONG_OF_FEW_COLUMNS * rows.max(1);
+        return n == NARROW && size >= 4 && are_long && nnz <= FEW_ENTRIES[0];
+    }
+    if n % pack != 0 {
         return false;
     }
     let of_many_long_rows = Rows { count: i64::MAX, mean: i64::MAX, multiprocessors: 1 };
@@ -495,9 +502,12 @@ const GAINS: [[[f64; 3]; 2]; 3] = [
 ];
 
 /// Gain of [`Kernel::Groups`] over the kernels that take any rows, for so many rows and entries; 1 if the
-/// product does not suit them, or they are not faster.
+/// product does not suit them, or they are not faster. For few columns, what is learned is of other kernels yet.
 pub fn gain_of_groups(problem: &SpmmProblem, counts: (i64, i64)) -> f64 {
-    if problem.types.x.is_complex() || !suits_groups(problem.types.x.size(), problem.columns(), counts) {
+    if problem.columns() <= NARROW
+        || problem.types.x.is_complex()
+        || !suits_groups(problem.types.x.size(), problem.columns(), counts)
+    {
         return 1.0;
     }
     let mean = counts.1 / counts.0.max(1);

@@ -43,9 +43,9 @@ impl ColumnKernels {
         })
     }
 
-    /// Enqueues the kernel that decides, and the product, which ends at once if the answer is 0. `state` are the words
+    /// Enqueues the kernel that decides, and the product, which ends at once if the decision is 0. `state` are the words
     /// of the handle's counters that make lists; at `lengths` are the lengths of two lists, and behind them the
-    /// answer, 1 or 0, whose address is returned.
+    /// decision, 1 or 0, whose address is returned.
     pub(super) fn enqueue(
         &self,
         cx: &DeviceCall<'_>,
@@ -55,7 +55,7 @@ impl ColumnKernels {
         (alpha, beta): (Scalar, Scalar),
         (state, lengths): (Address, Address),
     ) -> Result<Address> {
-        let answer = lengths.offset(2 * size_of::<i64>());
+        let decision = lengths.offset(2 * size_of::<i64>());
         let offsets = Offsets { pointer: rows.offsets, wide: rows.offset_type.wide() };
         let multiprocessors = i64::from(cx.device.properties().multiprocessors);
         let deciding = deciding_blocks(rows.rows, multiprocessors);
@@ -70,9 +70,9 @@ impl ColumnKernels {
                 offsets, rows.indices, rows.base, rows.rows, size, limits, state, lengths)?;
             launch!(&self.multiply, (blocks, blocks_of_columns(rows.rows, n, multiprocessors) as u32), ROWS as u32, 0, cx.stream;
                 offsets, rows.indices, rows.values, rows.base, rows.rows, b.values, b.ld, c.values, c.ld, n as i64,
-                alpha, beta, answer)?;
+                alpha, beta, decision)?;
         }
-        Ok(answer)
+        Ok(decision)
     }
 }
 

@@ -319,14 +319,14 @@ impl Schedule {
         cx.counters.offset(COUNTER_BYTES - STATE_WORDS * size_of::<u32>())
     }
 
-    /// Enqueues the launch that makes the lists before a product, at this address in the workspace. `may_skip`: the
+    /// Enqueues the launch that makes the lists before a product, at this address in the workspace. `has_decision`: the
     /// third of the numbers there is not zero if the product needs no lists.
     pub(super) fn make(
         &self,
         cx: &DeviceCall<'_>,
         rows: &Rows,
         lists: Address,
-        may_skip: bool,
+        has_decision: bool,
     ) -> Result<()> {
         let (Lists::Made { unanalyzed, .. }, Some(at)) = (&self.lists, self.made_at(lists)) else {
             return Ok(());
@@ -339,7 +339,7 @@ impl Schedule {
         unsafe {
             launch!(kernel, blocks, LISTED as u32, 0, cx.stream;
                 rows.offsets, wide, rows.base, rows.rows, unanalyzed.rows_a_run, unanalyzed.limits, at.shared_rows, at.parts,
-                self.state(cx), at.lengths, i64::from(may_skip))
+                self.state(cx), at.lengths, i64::from(has_decision))
         }
     }
 

@@ -14,6 +14,7 @@ use crate::backend::cuda::launch::{blocks_of_grid, launch_product, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, RowStats};
+use crate::backend::cuda::prefetch::Prefetch;
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::spmv::sell::{self as spmv_sell, for_columns, Arrays, Refill};
 use crate::backend::cuda::types_name;
@@ -24,6 +25,7 @@ use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::{SpmmProblem, SpmvProblem};
 use crate::select::spmm::copies::sell_reads_b;
+use crate::select::spmm::prefetch;
 use crate::select::spmm::sell::{kernels, takes_spmv, LaneShape, Slots};
 use crate::select::spmm::tiles;
 use crate::types::{Address, LayoutKind, ScalarsAt};
@@ -227,6 +229,15 @@ impl DenseExecutor<DenseMatrix> for SellSpmm {
             && aligned(c.values, to.row, c_size, c_pack)
             && aligned(old.values, was.row, c_size, c_pack)
             && n % shape.elements() == 0;
+        // Without the last row of B, so that what a launch for later columns prefetches ends within B.
+        let b_bytes = ((inner - 1).max(0) * bytes) as usize;
+        let read = [narrow.bytes(), wide.bytes(), values.bytes(), b_bytes];
+        let counts = (arrays.rows, arrays.nnz);
+        let l2_bytes = self.device.properties().l2_bytes;
+        let prefetched = match prefetch::of_sell(read.iter().sum(), counts, l2_bytes) {
+            true => Prefetch::new(read),
+            false => Prefetch::NONE,
+        };
         let join = Join {
             sums: cx.workspace.address,
             counters: cx.counters,
@@ -258,7 +269,7 @@ impl DenseExecutor<DenseMatrix> for SellSpmm {
             unsafe {
                 launch_product!(self.kernels[shape.elements], (blocks, tiles), BLOCK, 0, cx.stream;
                     slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
-                    wide.address(), dense, alpha, beta, join)?;
+                    wide.address(), dense, alpha, beta, join, prefetched)?;
             }
         }
         Ok(())

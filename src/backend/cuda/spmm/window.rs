@@ -167,7 +167,11 @@ impl<T: TileStore> DenseExecutor<DenseMatrix> for WindowSpmm<T> {
             | i64::from(raw) << 2
             | T::flags(&packed);
         let order = self.order.as_ref().map_or(Address::NULL, |order| order.address());
-        let matrix = arrays.tiles.matrix(arrays, order);
+        let inner = self.problem.a.shape_of(self.problem.op).1;
+        // Without the last row, so that what a launch for later columns prefetches ends within B.
+        let b_bytes = ((inner - 1).max(0) * packed.ld) as usize * b_size;
+        let l2_bytes = self.device.properties().l2_bytes;
+        let matrix = arrays.tiles.matrix(arrays, order, b_bytes, l2_bytes);
         let join = arrays.lists.join(cx, workspace_at(offsets.sums));
         let form = self.form(n);
         let step = arrays.lists.tiles_at_once().saturating_mul(form.columns);

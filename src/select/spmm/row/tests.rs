@@ -91,6 +91,12 @@ fn plans_are_for_groups_where_rows_are_short() {
     assert_eq!(means(2, 128), means(8, 32));
     // Products with few columns, and columns that packs leave over.
     assert_eq!([suits(4, 8, 1000, 10), suits(4, 33, 1000, 10)], [false; 2]);
+    // Eight columns and long rows, if these are few.
+    assert_eq!(
+        [suits(4, 8, 512, 410), suits(8, 8, 512, 410), suits(4, 8, 4096, 410), suits(2, 8, 512, 410)],
+        [true, true, false, false]
+    );
+    assert_eq!([suits(4, 4, 512, 410), suits(8, 7, 512, 410)], [false; 2]);
     // Few long rows.
     assert_eq!(
         [suits(4, 32, 1000, 300), suits(4, 32, 2000, 300), suits(2, 512, 1300, 300)],

@@ -97,6 +97,17 @@ fn lists_for_groups_with_other_columns() {
     }
 }
 
+/// Tests groups of two and four lanes for eight columns, with rows that blocks share in one part and in many.
+#[test]
+fn long_rows_and_eight_columns() {
+    let matrix = with_longer(300, 140, &[0, 1, 15, 64, 65, 512, 513, 1025, 8192, 15_000]);
+    let planned = TestProduct { planned: Some(8), beta: 0.5, ..PLAIN };
+    check_all(&matrix, [8, 4, 5, 16, 64].map(|n| TestProduct { n, ..planned }));
+    check_all(&matrix, [(1, 0), (0, 1)].map(|(shift, pad)| TestProduct { n: 8, shift, pad, ..planned }));
+    check_all(&matrix, [TestProduct { n: 8, alpha: 0.0, deterministic: true, ..planned }]);
+    check_all(&matrix, [TestProduct { n: 8, deterministic: true, ..planned }]);
+}
+
 /// Tests which kernels a plan takes.
 #[test]
 fn aligned_rows_of_b_and_c_are_for_groups() {

@@ -61,8 +61,9 @@ pub(in crate::backend::cuda::spmm) trait TileStore:
         arrays: [Address; 4],
     ) -> Result<()>;
 
-    /// Returns the layout as a kernel parameter; `order` has the row of C for each row, or is NULL.
-    fn matrix(&self, arrays: &Arrays<Self>, order: Address) -> Self::Matrix;
+    /// Returns the layout as a kernel parameter, for a B of `b_bytes` bytes on a device with an L2 of `l2_bytes`;
+    /// `order` has the row of C for each row, or is NULL.
+    fn matrix(&self, arrays: &Arrays<Self>, order: Address, b_bytes: usize, l2_bytes: usize) -> Self::Matrix;
 
     /// Loads the kernels of a plan, by columns of C.
     fn forms(

@@ -10,6 +10,7 @@ use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::cuda::memory::{filled_members, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::prefetch::Prefetch;
 use crate::backend::cuda::spmm::analysis::Analysis;
 use crate::backend::cuda::spmm::packing::{Packed, Packing};
 use crate::backend::cuda::types_name;
@@ -17,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::format::window::{details, fill_ratio, tile_values, Rules, WindowShape, LANES, SHAPE};
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
+use crate::select::spmm::prefetch;
 use crate::select::spmm::window as select;
 use crate::select::spmm::window::Form::{Direct, Staged};
 use crate::types::{Address, DataType, Order};
@@ -33,6 +35,7 @@ kernel_structs! {
         item_count: i64,
         rows: i64,
         order: Address,
+        prefetched: Prefetch,
     }
 }
 
@@ -114,7 +117,12 @@ impl TileStore for DenseTiles {
         }
     }
 
-    fn matrix(&self, arrays: &Arrays<Self>, order: Address) -> WindowMatrix {
+    fn matrix(&self, arrays: &Arrays<Self>, order: Address, b_bytes: usize, l2_bytes: usize) -> WindowMatrix {
+        let bytes = [arrays.columns.bytes(), arrays.values.bytes(), self.stored.bytes(), b_bytes];
+        let prefetched = match prefetch::of_window(bytes.iter().sum(), l2_bytes) {
+            true => Prefetch::new(bytes),
+            false => Prefetch::NONE,
+        };
         WindowMatrix {
             items: arrays.lists.items.address(),
             parts: arrays.lists.parts.address(),
@@ -125,6 +133,7 @@ impl TileStore for DenseTiles {
             item_count: arrays.lists.items.len() as i64,
             rows: arrays.row_count,
             order,
+            prefetched,
         }
     }
 

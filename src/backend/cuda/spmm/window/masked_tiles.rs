@@ -175,7 +175,7 @@ impl TileStore for MaskedTiles {
         }
     }
 
-    fn matrix(&self, arrays: &Arrays<Self>, order: Address) -> MaskedMatrix {
+    fn matrix(&self, arrays: &Arrays<Self>, order: Address, _: usize, _: usize) -> MaskedMatrix {
         MaskedMatrix {
             items: arrays.lists.items.address(),
             parts: arrays.lists.parts.address(),
