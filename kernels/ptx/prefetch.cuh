@@ -2,21 +2,20 @@
 //
 // A product of a small matrix is a chain of dependent loads: a list of rows, entries of A, rows of
 // B. Where nothing is in L2, each of them waits for memory. So the threads of a launch together ask
-// for all arrays at once, a line of 128 bytes each, before they begin: later loads find them in L2,
-// or on their way. A prefetch needs no wait for the previous kernel, even if that writes the array:
-// L2 has what it writes.
+// for A's columns and values and for B before they begin: later loads find them in L2, or on their
+// way. This does not wait for the previous kernel, even if that writes B: nothing is read into
+// registers or L1, and what the kernel writes replaces the lines in L2.
 //
-// Where a product gains from it is measured: docs/algorithms/sell.md and window.md. Matrices that
-// are bound by bandwidth, and kernels whose blocks begin with little else, lose 1 to 4 % by the
-// instructions.
+// src/select/spmm/prefetch.rs says which products gain (docs/algorithms/sell.md). The others skip
+// the code, which still costs them up to 2 % where caches are flushed.
 #pragma once
 
 #include "ptx/launch.cuh"
 
 namespace tarsia {
 
-// Number of lines of each array that a launch prefetches. 0: none of it, or, for the last one, none
-// of all.
+// Number of lines of each array that a launch prefetches. 0: none of it, or, for the first one,
+// none at all.
 struct Prefetch {
     uint32_t lines[4];
 };
@@ -35,7 +34,7 @@ __device__ __forceinline__ void prefetch_lines(const void *from, uint32_t lines,
 template <class... Arrays>
 __device__ __forceinline__ void prefetch(const Prefetch &counts, const Arrays *...arrays) {
     // A launch that prefetches nothing reads no more of this code than it must.
-    if (counts.lines[3] == 0)
+    if (counts.lines[0] == 0)
         return;
     // Lines of a block are far apart, so that all blocks have some if there are few.
     const uint32_t line = (threadIdx.x * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;

@@ -6,8 +6,9 @@
 // LANES entries each lane loads one, and shuffles hand it to the others, which load their columns
 // of its row of B, FLIGHT rows at a time, while the next LANES entries are in flight. Only the
 // final sums of a shared row go through shared memory. Entries are added in the order in which they
-// are stored, shares in their order, and parts of a row by the last block to arrive: there are no
-// floating-point atomics, and results have the same bits from run to run.
+// are stored, shares in their order, those of the groups of a warp in a part by shuffles first, and
+// parts of a row by the last block to arrive: there are no floating-point atomics, and results have
+// the same bits from run to run.
 #pragma once
 
 #include "spmm/row.cuh"

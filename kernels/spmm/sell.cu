@@ -417,7 +417,7 @@ using namespace tarsia;
              const A *values, const uint16_t *narrow, const uint32_t *wide,                        \
              spmm::Dense<X, Y> dense, Scalar<Acc> alpha, Scalar<Acc> beta, spmm::Join<Acc> joined, \
              Prefetch prefetched) {                                                                \
-        begin_product(prefetched, narrow, wide, values, dense.b);                                  \
+        begin_product(prefetched, dense.b, values, narrow, wide);                                  \
         const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
         spmm::sell<ITEM_ROWS, ELEMENTS>(a, dense, alpha, beta, joined);                            \
     }

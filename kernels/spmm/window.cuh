@@ -37,13 +37,13 @@ struct Matrix {
     int64_t item_count, rows;
     // Row of C that each row belongs to, or HOLE; NULL if rows are in order.
     const uint32_t *order;
-    // Lines of `columns`, `values`, `stored` and B.
+    // Lines of B, `values` and `columns`.
     Prefetch prefetched;
 };
 
 // First statement of a kernel: waits for the previous one, with the operands on their way to L2.
 template <class Dense> __device__ __forceinline__ void begin(const Matrix &m, const Dense &d) {
-    begin_product(m.prefetched, m.columns, m.values, m.stored, d.b);
+    begin_product(m.prefetched, d.b, m.values, m.columns);
 }
 
 // Number of slots per lane of a tile of 16 rows, or of 8.

@@ -33,6 +33,11 @@ impl Scalar {
         scalar
     }
 
+    /// Returns whether this is a number that is known on the host and not 0.
+    pub fn is_known_and_not_zero(&self) -> bool {
+        self.on_host().is_some() && !self.is(0.0)
+    }
+
     /// Takes the argument `name` of a product with this compute type. In pointer mode HOST its value is read
     /// now; in mode DEVICE its address is passed to kernels.
     pub fn of_argument(cx: &Context, name: &str, compute: DataType, address: Address) -> Result<Self> {
@@ -132,6 +137,7 @@ mod tests {
         assert_eq!(&bytemuck::bytes_of(&host.on_host().unwrap())[..size], bytemuck::bytes_of(&value));
         assert_eq!(host.is(1.0), number == Some(1.0));
         assert_eq!(host.is(0.0), number == Some(0.0));
+        assert_eq!(host.is_known_and_not_zero(), number != Some(0.0));
         if let Some(number) = number {
             assert_eq!(bytes_of::<T>(&Scalar::real(T::TYPE, number)), bytes);
         }
@@ -143,6 +149,7 @@ mod tests {
         assert!(bytes[..at].iter().all(|&byte| byte == 0));
         assert_eq!(bytes[at..at + 8], 0x1234_5678_9abc_def0_u64.to_ne_bytes());
         assert!(device.on_host().is_none() && !device.is(0.0) && !device.is(1.0));
+        assert!(!device.is_known_and_not_zero());
         let crooked = Address::new(std::ptr::without_provenance::<u8>(0x1002));
         assert!(Scalar::of_argument(&cx, "alpha", T::TYPE, crooked).is_err());
         assert!(Scalar::of_argument(&cx, "alpha", T::TYPE, Address::NULL).is_err());

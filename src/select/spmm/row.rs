@@ -445,6 +445,8 @@ fn group_kind(size: usize, packs: usize, most: usize, rows: &Rows) -> (usize, us
 /// Minimum mean length of rows for which groups take [`NARROW`] columns: blocks share such rows, of a matrix that
 /// the device takes in few turns.
 const LONG_OF_FEW_COLUMNS: i64 = 128;
+/// Maximum number of entries for that.
+const MOST_OF_FEW_COLUMNS: i64 = 400_000;
 /// Largest mean length for which each group takes rows of its own: neighbouring groups on a longer row read
 /// the same rows of B, which gains more. The second limit is for groups of a warp, of which there are few.
 const LONGEST_OF_GROUPS: i64 = 256;
@@ -461,7 +463,10 @@ const LEAST_OF_GROUPS: i64 = 5;
 /// it, other kernels take the lists.
 pub fn is_for_groups(problem: &SpmmProblem, width: IndexType, counts: (i64, i64)) -> bool {
     let x = problem.types.x;
-    let may = width == IndexType::I32 && !x.is_complex() && problem.c_order == Order::Row;
+    let b_by_rows = (problem.b_order == Order::Row) != problem.op_b.transposes();
+    // A B by columns is copied to rows, but for few columns of C.
+    let has_rows = b_by_rows || problem.columns() > NARROW;
+    let may = width == IndexType::I32 && !x.is_complex() && problem.c_order == Order::Row && has_rows;
     may && suits_groups(x.size(), problem.columns(), counts)
 }
 
@@ -470,7 +475,7 @@ fn suits_groups(size: usize, n: usize, (rows, nnz): (i64, i64)) -> bool {
     let pack = 16 / size;
     if n <= NARROW {
         let are_long = nnz >= LONG_OF_FEW_COLUMNS * rows.max(1);
-        return n == NARROW && size >= 4 && are_long && nnz <= FEW_ENTRIES[0];
+        return n == NARROW && size >= 4 && are_long && nnz <= MOST_OF_FEW_COLUMNS;
     }
     if n % pack != 0 {
         return false;

@@ -25,7 +25,7 @@ use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::{SpmmProblem, SpmvProblem};
 use crate::select::spmm::copies::sell_reads_b;
-use crate::select::spmm::prefetch;
+use crate::select::spmm::prefetch::Operands;
 use crate::select::spmm::sell::{kernels, takes_spmv, LaneShape, Slots};
 use crate::select::spmm::tiles;
 use crate::types::{Address, LayoutKind, ScalarsAt};
@@ -229,13 +229,19 @@ impl DenseExecutor<DenseMatrix> for SellSpmm {
             && aligned(c.values, to.row, c_size, c_pack)
             && aligned(old.values, was.row, c_size, c_pack)
             && n % shape.elements() == 0;
-        // Without the last row of B, so that what a launch for later columns prefetches ends within B.
-        let b_bytes = ((inner - 1).max(0) * bytes) as usize;
-        let read = [narrow.bytes(), wide.bytes(), values.bytes(), b_bytes];
-        let counts = (arrays.rows, arrays.nnz);
-        let l2_bytes = self.device.properties().l2_bytes;
-        let prefetched = match prefetch::of_sell(read.iter().sum(), counts, l2_bytes) {
-            true => Prefetch::new(read),
+        let operands = Operands {
+            rows: arrays.rows,
+            nnz: arrays.nnz,
+            a_bytes: values.bytes() + narrow.bytes() + wide.bytes(),
+            b_rows: inner,
+            b_row_bytes: bytes as usize,
+            b_size: size,
+            n,
+            l2_bytes: self.device.properties().l2_bytes,
+        };
+        // With alpha = 0 nothing is read; a copy of B has just been written to L2.
+        let prefetched = match direct && alpha.is_known_and_not_zero() && operands.of_sell() {
+            true => Prefetch::new([operands.b_bytes(), values.bytes(), narrow.bytes(), wide.bytes()]),
             false => Prefetch::NONE,
         };
         let join = Join {

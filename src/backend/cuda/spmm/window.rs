@@ -30,6 +30,7 @@ use crate::format::window::Rules;
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
+use crate::select::spmm::prefetch::Operands;
 use crate::types::{Address, LayoutKind, Order, Reorder, ScalarsAt};
 
 kernel_structs! {
@@ -167,11 +168,19 @@ impl<T: TileStore> DenseExecutor<DenseMatrix> for WindowSpmm<T> {
             | i64::from(raw) << 2
             | T::flags(&packed);
         let order = self.order.as_ref().map_or(Address::NULL, |order| order.address());
-        let inner = self.problem.a.shape_of(self.problem.op).1;
-        // Without the last row, so that what a launch for later columns prefetches ends within B.
-        let b_bytes = ((inner - 1).max(0) * packed.ld) as usize * b_size;
-        let l2_bytes = self.device.properties().l2_bytes;
-        let matrix = arrays.tiles.matrix(arrays, order, b_bytes, l2_bytes);
+        let operands = Operands {
+            rows: arrays.row_count,
+            nnz: arrays.nnz,
+            a_bytes: arrays.values.bytes() + arrays.columns.bytes(),
+            b_rows: self.problem.a.shape_of(self.problem.op).1,
+            b_row_bytes: packed.ld as usize * b_size,
+            b_size,
+            n,
+            l2_bytes: self.device.properties().l2_bytes,
+        };
+        // With alpha = 0 nothing is read; a copy of B, which is padded, has just been written to L2.
+        let prefetches = !packed.padded && alpha.is_known_and_not_zero() && operands.of_window();
+        let matrix = arrays.tiles.matrix(arrays, order, prefetches.then_some(&operands));
         let join = arrays.lists.join(cx, workspace_at(offsets.sums));
         let form = self.form(n);
         let step = arrays.lists.tiles_at_once().saturating_mul(form.columns);

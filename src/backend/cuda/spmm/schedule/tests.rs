@@ -106,6 +106,7 @@ fn long_rows_and_eight_columns() {
     check_all(&matrix, [(1, 0), (0, 1)].map(|(shift, pad)| TestProduct { n: 8, shift, pad, ..planned }));
     check_all(&matrix, [TestProduct { n: 8, alpha: 0.0, deterministic: true, ..planned }]);
     check_all(&matrix, [TestProduct { n: 8, deterministic: true, ..planned }]);
+    check_all(&matrix, [TestProduct { n: 8, orders: (Order::Col, Order::Row), ..planned }]);
 }
 
 /// Tests which kernels a plan takes.
@@ -113,7 +114,7 @@ fn long_rows_and_eight_columns() {
 fn aligned_rows_of_b_and_c_are_for_groups() {
     let Some((device, cx)) = context_of_device() else { return };
     let cx = &device.call(&cx).unwrap();
-    // Rows of a mean length that suits groups, and of one that does not.
+    // Rows of a mean length that suits groups, and of one that suits them for eight columns alone.
     for (length, suits) in [(12, true), (400, false)] {
         let matrix = TestMatrix::new(0, 20_000, &vec![length; 900], |row, entry| row + 17 * entry);
         let offsets = DeviceBuffer::from_slice(cx, &matrix.offsets).unwrap();
@@ -157,6 +158,15 @@ fn aligned_rows_of_b_and_c_are_for_groups() {
         assert!(!suits || found[0] > found[2], "{found:?}");
         // An unaligned B, an unaligned C, and columns that are not whole packs.
         assert_eq!([lanes(64, 4104, true), lanes(64, 4096, false), lanes(63, 4096, true)], [0; 3]);
+        for (b_order, takes_groups) in [(Order::Row, !suits), (Order::Col, false)] {
+            let problem = SpmmProblem { n_hint: 8, b_order, ..problem };
+            let shared = SharedResults::new(&device);
+            let analysis = Analysis { cx, problem: &problem, shared: &shared };
+            let plan = RowSpmm::build(&analysis, Source::Canonical, &RowOrder::new(Reorder::None)).unwrap();
+            let step = plan.step(8, Address::NULL.offset(4096), Strides { row: 8, col: 1 }, true);
+            let groups = Kernel::Groups { lanes: 4, packs: 1 };
+            assert_eq!(step.kernel == groups, takes_groups, "{:?}", step.kernel);
+        }
     }
 }
 

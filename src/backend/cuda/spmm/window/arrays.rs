@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::format::window::{Rules, WindowShape, WorkItem, WHOLE};
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
+use crate::select::spmm::prefetch::Operands;
 use crate::types::Address;
 
 /// Storage of a window's tiles on the device, which records which slots hold an entry, and the kernels that
@@ -61,9 +62,9 @@ pub(in crate::backend::cuda::spmm) trait TileStore:
         arrays: [Address; 4],
     ) -> Result<()>;
 
-    /// Returns the layout as a kernel parameter, for a B of `b_bytes` bytes on a device with an L2 of `l2_bytes`;
-    /// `order` has the row of C for each row, or is NULL.
-    fn matrix(&self, arrays: &Arrays<Self>, order: Address, b_bytes: usize, l2_bytes: usize) -> Self::Matrix;
+    /// Returns the layout as a kernel parameter; `order` has the row of C for each row, or is NULL. `prefetched`:
+    /// operands that kernels which can prefetch into L2.
+    fn matrix(&self, arrays: &Arrays<Self>, order: Address, prefetched: Option<&Operands>) -> Self::Matrix;
 
     /// Loads the kernels of a plan, by columns of C.
     fn forms(

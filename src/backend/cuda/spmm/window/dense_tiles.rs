@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::format::window::{details, fill_ratio, tile_values, Rules, WindowShape, LANES, SHAPE};
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
-use crate::select::spmm::prefetch;
+use crate::select::spmm::prefetch::Operands;
 use crate::select::spmm::window as select;
 use crate::select::spmm::window::Form::{Direct, Staged};
 use crate::types::{Address, DataType, Order};
@@ -117,12 +117,10 @@ impl TileStore for DenseTiles {
         }
     }
 
-    fn matrix(&self, arrays: &Arrays<Self>, order: Address, b_bytes: usize, l2_bytes: usize) -> WindowMatrix {
-        let bytes = [arrays.columns.bytes(), arrays.values.bytes(), self.stored.bytes(), b_bytes];
-        let prefetched = match prefetch::of_window(bytes.iter().sum(), l2_bytes) {
-            true => Prefetch::new(bytes),
-            false => Prefetch::NONE,
-        };
+    fn matrix(&self, arrays: &Arrays<Self>, order: Address, prefetched: Option<&Operands>) -> WindowMatrix {
+        let prefetched = prefetched.map_or(Prefetch::NONE, |operands| {
+            Prefetch::new([operands.b_bytes(), arrays.values.bytes(), arrays.columns.bytes(), 0])
+        });
         WindowMatrix {
             items: arrays.lists.items.address(),
             parts: arrays.lists.parts.address(),

@@ -19,6 +19,7 @@ use crate::format::window::{WindowShape, HEIGHTS};
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::select::spmm::masked_window as select;
+use crate::select::spmm::prefetch::Operands;
 use crate::select::spmm::window::threads_for;
 use crate::support::Types;
 use crate::types::{Address, ComputeType};
@@ -175,7 +176,7 @@ impl TileStore for MaskedTiles {
         }
     }
 
-    fn matrix(&self, arrays: &Arrays<Self>, order: Address, _: usize, _: usize) -> MaskedMatrix {
+    fn matrix(&self, arrays: &Arrays<Self>, order: Address, _: Option<&Operands>) -> MaskedMatrix {
         MaskedMatrix {
             items: arrays.lists.items.address(),
             parts: arrays.lists.parts.address(),
