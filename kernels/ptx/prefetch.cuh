@@ -7,7 +7,7 @@
 // registers or L1, and what the kernel writes replaces the lines in L2.
 //
 // src/select/spmm/prefetch.rs says which products gain (docs/algorithms/sell.md). The others skip
-// the code, which still costs them up to 2 % where caches are flushed.
+// the code, which still costs them 1 % in the mean where caches are flushed.
 #pragma once
 
 #include "ptx/launch.cuh"
@@ -30,7 +30,8 @@ __device__ __forceinline__ void prefetch_lines(const void *from, uint32_t lines,
     }
 }
 
-// Prefetches arrays by all threads of the grid.
+// Prefetches arrays by all threads of the grid, of which there are less than 2^32
+// (src/select/spmm/prefetch.rs).
 template <class... Arrays>
 __device__ __forceinline__ void prefetch(const Prefetch &counts, const Arrays *...arrays) {
     // A launch that prefetches nothing reads no more of this code than it must.

@@ -1,10 +1,10 @@
 //! Arrays that the threads of a product prefetch into L2 before they begin (kernels/ptx/prefetch.cuh).
 
 use super::layouts::kernel_structs;
+use crate::select::spmm::copies::LINE;
 
-/// Maximum number of arrays, and bytes of a line.
+/// Maximum number of arrays.
 const ARRAYS: usize = 4;
-const LINE: usize = 128;
 
 kernel_structs! {
     /// Number of lines of each array that a launch prefetches, laid out as the kernels' `Prefetch`.
