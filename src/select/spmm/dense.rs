@@ -103,9 +103,9 @@ pub fn is_by_columns(types: Types, (m, k, n): (usize, usize, usize)) -> bool {
 }
 
 /// Returns whether the `k` columns of A, and as many rows of B, are padded with zeros to whole packs for
-/// cublasLt, so that B is copied. Some of its kernels for halves drop the last column where k is 1 more than
-/// a multiple of 64 (1736 × 4801 × 32 with A by columns, on an H100 with CUDA 13), and by rows it has no fast
-/// kernel for rows that end inside a pack (8435 × 8435 × 128: 192 µs, by columns 74).
+/// cublasLt, so that B is copied: by rows it has no fast kernel for rows that end inside a pack
+/// (8435 × 8435 × 128: 192 µs, by columns 74). Its kernels that drop columns are refused in any case
+/// (`may_drop_columns`).
 pub fn pads_k(types: Types, k: usize) -> bool {
     match Arithmetic::of(types) {
         Arithmetic::Halves | Arithmetic::Tf32 => k % (PACK / types.a.size()) != 0,

@@ -402,18 +402,27 @@ fn any_number_of_columns() {
     check_all(&sample(0, 700, 3001), products.as_flattened().as_flattened());
 }
 
-/// Tests numbers of columns of A that are one more than whole steps of cublasLt's kernels, with an entry of
-/// every row in the last column: some of those kernels were seen to drop it.
+/// Tests numbers of columns of A that are a few more than whole steps of cublasLt's kernels, with an entry of
+/// every row in the last columns: some of those kernels drop them where they cut K into pieces.
 #[test]
-fn a_last_column_of_its_own_is_multiplied() {
-    for (rows, cols) in [(1736, 4801), (1000, 9601)] {
+fn columns_behind_whole_steps_are_multiplied() {
+    let few = [8, 16, 32, 35];
+    let shapes = [
+        (1736, 4801, few),
+        (1000, 9601, few),
+        (219, 20_744, [128, 32, 64, 136]),
+        (128, 20_488, [8, 16, 128, 256]),
+        (300, 33_872, [16, 8, 128, 40]),
+    ];
+    for (rows, cols, columns) in shapes {
         let matrix = TestMatrix::new(0, cols, &vec![24; rows], |row, entry| match entry {
-            0 => cols - 1,
-            _ => (row * 7 + entry * 397) % (cols - 1),
+            0 => cols - 1 - row % (cols % 64),
+            _ => (row * 7 + entry * 397) % (cols - 64),
         });
         let product = |types| {
-            let by_columns = DenseTestProduct { types, n: 32, orders: (Order::Col, Order::Col), ..PLAIN };
-            [8, 16, 32, 35].map(|n| DenseTestProduct { types, n, ..PLAIN }).into_iter().chain([by_columns])
+            let by_columns =
+                DenseTestProduct { types, n: columns[0], orders: (Order::Col, Order::Col), ..PLAIN };
+            columns.map(|n| DenseTestProduct { types, n, ..PLAIN }).into_iter().chain([by_columns])
         };
         let types = [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Tf32::TYPES];
         check_all(&matrix, &types.into_iter().flat_map(product).collect::<Vec<_>>());
