@@ -39,11 +39,18 @@ impl Grain {
     /// justify a second pass.
     pub const SPMV: Grain = Grain { item: 1 << 13, long: 1 << 16, chunk: 1 << 15 };
 
-    /// Sizes for SpMM, where a unit costs n times as much. An item of 1024 units of 12 bytes stays in the
-    /// first-level cache while it is swept once per block of columns. One slot of n sums per 8192 nonzeros is
-    /// less than a thousandth of the rows of B that those nonzeros read.
-    pub const SPMM: Grain = Grain { item: 1 << 10, long: 1 << 14, chunk: 1 << 13 };
+    /// Returns sizes for SpMM, where a unit costs as much as its part of a row of B. An item of 1,024 units of 12 bytes
+    /// stays in the first-level cache while it is swept once per block of columns. Where a row of C has so few
+    /// `bytes` that it is one block, items are larger, since taking one costs time: they are at most 10 µs of work. One
+    /// slot of n sums per 8,192 nonzeros is less than a thousandth of the rows of B that those nonzeros read.
+    pub const fn spmm(bytes: usize) -> Grain {
+        let item = if bytes <= BLOCK_BYTES { 1 << 12 } else { 1 << 10 };
+        Grain { item, long: 1 << 14, chunk: 1 << 13 }
+    }
 }
+
+/// Bytes of a row of C up to which SpMM sweeps once over each item: four of the widest registers.
+const BLOCK_BYTES: usize = 256;
 
 /// Number of units (times columns) below which waking other threads costs more than they save: about 20 µs of
 /// work on one thread, where a wake-up takes 5 µs or more.
@@ -302,7 +309,7 @@ mod tests {
         check(&[3, 1000, 11, 10, 12, 0, 7, 8, 9, 40], TINY);
         check(&[1; 50], TINY);
         check(&[(1 << 16) + 1, 5, 1 << 16, 0, 200_000], Grain::SPMV);
-        check(&[(1 << 14) + 1, 5, 1 << 14, 0, 70_000], Grain::SPMM);
+        check(&[(1 << 14) + 1, 5, 1 << 14, 0, 70_000], Grain::spmm(8));
         // Skewed lengths from a seeded generator.
         let mut random = testkit::Random::new(1);
         for rows in [1, 2, 17, 300] {

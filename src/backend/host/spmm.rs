@@ -61,7 +61,8 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
             let Build(cx, problem, a, choice) = self;
             match &choice.method {
                 Method::Row(order) | Method::SpmmCsr(order) => {
-                    let layout = Csr::<C::A>::build(cx, &a, choice.a, order, Grain::SPMM)?;
+                    let grain = Grain::spmm(problem.columns().saturating_mul(size_of::<C::Acc>()));
+                    let layout = Csr::<C::A>::build(cx, &a, choice.a, order, grain)?;
                     Ok(Spmm::<C, _>::boxed(problem, a, layout))
                 }
                 other => Err(other.is_of_another_operation()),

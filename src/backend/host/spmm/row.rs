@@ -57,8 +57,12 @@ const PREFETCHED_B: usize = 8 << 20;
 const LARGE_L2: usize = 2 << 20;
 /// Entries by which prefetches are ahead.
 const AHEAD: usize = 8;
-/// Rows whose column indices are checked together.
-const CHECKED_ROWS: usize = 32;
+/// Column indices that are checked together.
+const CHECKED: usize = 256;
+/// Bytes by which prefetches of the values of A are ahead.
+const VALUES_AHEAD: usize = 1024;
+/// Bytes by which prefetches of the columns of A are ahead: they are read first by the check.
+const COLUMNS_AHEAD: usize = 2048;
 /// Most vectors of a block whose rows have a loop of their own.
 const NARROW: usize = 4;
 /// Cache lines of a row that are prefetched; the processor's own prefetches take over from there.
@@ -109,6 +113,7 @@ impl<V: Element> Csr<V> {
                 && opened.scalars.skip_old(),
             streams: false,
             prefetches: gains_by_prefetch(opened.b),
+            prefetches_a: second_level_cache() >= LARGE_L2,
         };
         product.streams = product.may_stream();
         let width = opened.panel / rows.cols.max(1);
@@ -184,12 +189,15 @@ struct RowProduct<'a, C: Combo, X> {
     streams: bool,
     /// True if rows of B are prefetched.
     prefetches: bool,
+    /// True if values and columns of A are prefetched.
+    prefetches_a: bool,
 }
 
 impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     /// Returns the product of a panel.
     fn of_panel<'b>(&'b self, b: &'b [C::Acc], columns: Range<usize>) -> RowProduct<'b, C, C::Acc> {
-        let RowProduct { rows, values, order, opened, vectors, overwrites, streams, .. } = *self;
+        let RowProduct { rows, values, order, opened, vectors, overwrites, streams, prefetches_a, .. } =
+            *self;
         let b_strides = (columns.len(), 1);
         let streams = streams && columns.start * size_of::<C::Acc>() % LINE == 0;
         RowProduct {
@@ -205,6 +213,7 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
             overwrites,
             streams,
             prefetches: gains_by_prefetch(b),
+            prefetches_a,
         }
     }
 
@@ -419,52 +428,38 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         let nnz = columns.len().min(values.len());
         // Row `column` of B, where columns count from the base.
         let b = self.b.as_ptr().wrapping_add((first - self.columns.start) * self.b_strides.1);
-        let b = b.wrapping_sub(base as usize * self.b_strides.0);
+        let b = b.wrapping_byte_sub(base as usize * self.b_strides.0 * size_of::<X>());
         // SAFETY: only this item has these rows of C.
-        let c = unsafe {
+        let mut c = unsafe {
             let end = (rows.end - 1) * stride + first + VECTORS * V::LANES;
             self.opened.c.part(rows.start * stride + first..end).as_mut_ptr().cast::<C::Acc>()
         };
         // SAFETY: the caller's promise.
         let alpha = unsafe { V::splat(self.opened.scalars.alpha()) };
         let offsets = &offsets[rows.start..=rows.end];
+        let last = ((i64::from(offsets[rows.len()]) - base) as usize).min(nnz);
         let mut end = (i64::from(offsets[0]) - base) as usize;
         let mut checked = end;
-        for at in 0..rows.len() {
-            let mut entry = end;
-            end = (i64::from(offsets[at + 1]) - base) as usize;
-            if end > checked {
-                // The columns of some rows are checked together, which takes far fewer instructions.
-                let after = offsets[(at + CHECKED_ROWS).min(rows.len())];
-                checked = (i64::from(after) - base) as usize;
-                if entry > checked || checked > nnz || !self.are_inside(&columns[entry..checked]) {
+        for &offset in &offsets[1..] {
+            let entry = end;
+            end = (i64::from(offset) - base) as usize;
+            if VECTORS == 1 && end > checked {
+                let after = last.min(checked.saturating_add(CHECKED)).max(end);
+                if after > nnz || !self.are_inside(&columns[checked..after]) {
                     outside();
                 }
+                checked = after;
             }
-            if entry > end || end > checked {
+            if entry > end || end > nnz {
                 outside();
             }
-            // SAFETY: entries are before the end, which was just checked, as their columns were; C has the row, and
-            // has the type of the sums; streamed rows are as in `store`. The rest is the caller's promise.
+            // SAFETY: the arrays have these entries; with one vector their columns have been checked. C has the row,
+            // and has the type of the sums; streamed rows are as in `store`. The rest is the caller's promise.
             unsafe {
-                let mut sums = [[V::splat(C::Acc::ZERO); VECTORS]; CHAINS];
-                while entry + CHAINS <= end {
-                    for (chain, sums) in sums.iter_mut().enumerate() {
-                        let row = *columns.get_unchecked(entry + chain) as u32 as usize;
-                        self.add_row(sums, *values.get_unchecked(entry + chain), b, row);
-                    }
-                    entry += CHAINS;
-                }
-                for (chain, sums) in sums[..CHAINS - 1].iter_mut().enumerate() {
-                    if entry + chain < end {
-                        let row = *columns.get_unchecked(entry + chain) as u32 as usize;
-                        self.add_row(sums, *values.get_unchecked(entry + chain), b, row);
-                    }
-                }
-                let total = total(sums);
-                let to = c.add(at * stride);
-                for (vector, sum) in total.iter().enumerate() {
-                    let (sum, to) = (alpha.times(*sum), to.add(vector * V::LANES));
+                let (values, columns) = (values.get_unchecked(entry..end), columns.get_unchecked(entry..end));
+                let sums = self.narrow_sums::<V, VECTORS, CHAINS>(values, columns, b);
+                for (vector, sum) in sums.iter().enumerate() {
+                    let (sum, to) = (alpha.times(*sum), c.add(vector * V::LANES));
                     if streams {
                         sum.stream(to);
                     } else {
@@ -472,6 +467,48 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                     }
                 }
             }
+            // It is not used behind the last row.
+            c = c.wrapping_add(stride);
+        }
+    }
+
+    /// Returns the sums over these entries of a row; `b` is as in [`Self::add_column`]. It goes along by pointers,
+    /// which takes fewer instructions than positions.
+    ///
+    /// # Safety
+    /// The requirements of [`Self::add_column`].
+    #[inline(always)]
+    unsafe fn narrow_sums<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+        &self,
+        values: &[C::A],
+        columns: &[i32],
+        b: *const X,
+    ) -> [V; VECTORS] {
+        // Entries of an iteration, a multiple of the chains. Two took less time for short rows of two vectors, and four,
+        // which prefetch half as often, for long rows of four.
+        let step = if VECTORS == 2 { 2 } else { 4 };
+        let (mut value, mut column, mut left) = (values.as_ptr(), columns.as_ptr(), values.len());
+        let (prefetches, base) = (self.prefetches_a, self.rows.base as i32);
+        // SAFETY: pointers stay within the entries, or just behind them; the rest is the caller's promise.
+        unsafe {
+            let mut sums = [[V::splat(C::Acc::ZERO); VECTORS]; CHAINS];
+            while left >= step {
+                if prefetches {
+                    prefetch(value.wrapping_byte_add(VALUES_AHEAD));
+                    prefetch(column.wrapping_byte_add(COLUMNS_AHEAD));
+                }
+                for at in 0..step {
+                    self.add_column(&mut sums[at % CHAINS], *value.add(at), b, *column.add(at), base);
+                }
+                (value, column) = (value.add(step), column.add(step));
+                left -= step;
+            }
+            for at in 0..step - 1 {
+                if at < left {
+                    self.add_column(&mut sums[at % CHAINS], *value.add(at), b, *column.add(at), base);
+                }
+            }
+            total(sums)
         }
     }
 
@@ -565,6 +602,29 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         unsafe { self.add_row(sums, value, b, row) };
     }
 
+    /// Adds `value` times a part of row `column` of B, where columns count from `base` and `b` is that part of row 0, were
+    /// there one. Blocks of several vectors check the column here; for those of one it takes fewer instructions to
+    /// check many at once, which their callers do.
+    ///
+    /// # Safety
+    /// The requirements of [`Self::block`], and with one vector B has the row.
+    #[inline(always)]
+    unsafe fn add_column<V: Vector<C::Acc>, const VECTORS: usize>(
+        &self,
+        sums: &mut [V; VECTORS],
+        value: C::A,
+        b: *const X,
+        column: i32,
+        base: i32,
+    ) {
+        // An index below the base is a large number.
+        if VECTORS > 1 && column.wrapping_sub(base) as u32 as usize >= self.rows.cols {
+            outside();
+        }
+        // SAFETY: B has the row; the rest is the caller's promise.
+        unsafe { self.add_row(sums, value, b, column as u32 as usize) };
+    }
+
     /// Returns whether these column indices are inside of the matrix, by a loop that the compiler makes vector
     /// code of.
     #[inline(always)]
@@ -592,7 +652,8 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     ) {
         // SAFETY: from that of `b` on the row has as many columns as the sums; the rest is the caller's promise.
         unsafe {
-            let (value, mut from) = (V::splat(value.widen()), b.wrapping_add(row * self.b_strides.0));
+            let (value, mut from) =
+                (V::splat(value.widen()), b.wrapping_byte_add(row * self.b_strides.0 * size_of::<X>()));
             for sum in sums {
                 *sum = sum.plus_product(value, V::load(from, self.conjugate));
                 from = from.add(V::LANES);

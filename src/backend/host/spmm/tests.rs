@@ -230,7 +230,9 @@ fn the_same_bits_come_out_on_any_number_of_threads() {
     for (n, orders) in [13, 70].into_iter().flat_map(|n| orders.map(|orders| (n, orders))) {
         let mut case = Case::<F32>::new(&mut random, &matrix, ops, n, orders);
         let (a, order) = (case.op_a(WIDTHS[0], false), RowOrder::new(Reorder::None));
-        let layout = Csr::<f32>::build(&context(), &a, Source::InPlace, &order, Grain::SPMM).unwrap();
+        let layout =
+            Csr::<f32>::build(&context(), &a, Source::InPlace, &order, Grain::spmm(n * size_of::<f32>()))
+                .unwrap();
         let executor = Spmm::<F32, _>::new(&case.problem(WIDTHS[0]), a, layout);
         // Chunks have 2^13 nonzeros, so the long rows have 3 and 9 chunks.
         let bytes = 12 * n * size_of::<f32>() + case.panel_bytes();

@@ -34,8 +34,14 @@ where
             for (width, beta) in widths().into_iter().flat_map(|width| betas.map(|beta| (width, beta))) {
                 case.beta = beta;
                 let (a, order) = (case.op_a(indices, false), RowOrder::new(Reorder::None));
-                let layout =
-                    Csr::<C::A>::build(&context(), &a, Source::InPlace, &order, Grain::SPMM).unwrap();
+                let layout = Csr::<C::A>::build(
+                    &context(),
+                    &a,
+                    Source::InPlace,
+                    &order,
+                    Grain::spmm(n * size_of::<C::Acc>()),
+                )
+                .unwrap();
                 let scratch = layout.scratch_of::<C>(&case.problem(indices), n);
                 let execution = Execution::new((scratch[0] + scratch[1]) * size_of::<C::Acc>());
                 let mut c = case.c.clone();
