@@ -2,6 +2,7 @@
 //! machine need not have. `tarsia inspect` explains its choices and `tarsia sample` goes by them. Selection
 //! reads no arrays.
 
+use super::device::Ratios;
 use super::roofline::{self, Machine};
 use super::spmv::statistics::SpmvStatistics;
 use super::{spmm, spmv, Choice};
@@ -146,8 +147,16 @@ impl CountedProblem {
         spmv::estimate(&spmv::H100, statistics, algorithm, &widths).seconds
     }
 
-    /// Predicted seconds of an SpMM algorithm on an H100 for `n` columns.
-    pub fn spmm_seconds(&self, statistics: &spmm::SpmmStatistics, algorithm: Algorithm, n: i64) -> f64 {
-        spmm::estimate(&spmm::H100, statistics, algorithm, self.types, n).seconds
+    /// Predicted seconds of an SpMM algorithm for `n` columns, on an H100 whose memory moved `memory` times as many
+    /// bytes a second: with the memory of an H200, say.
+    pub fn spmm_seconds(
+        &self,
+        statistics: &spmm::SpmmStatistics,
+        algorithm: Algorithm,
+        n: i64,
+        memory: f64,
+    ) -> f64 {
+        let rates = spmm::H100.scaled(&Ratios { memory, ..Ratios::SAME });
+        spmm::estimate(&rates, statistics, algorithm, self.types, n).seconds
     }
 }

@@ -219,8 +219,15 @@ pub struct RowOrder {
 }
 
 impl SampledMatrix {
-    /// Computes the statistics that these groups need; groups that do not suit the matrix are left out.
-    pub fn new(number: i64, name: &str, pattern: OwnedCsr<()>, wanted: Wanted<'_>) -> Result<Self> {
+    /// Computes the statistics that these groups need; groups that do not suit the matrix are left out. SpMM is
+    /// predicted for a device whose memory moves `memory` times the bytes of an H100's.
+    pub fn new(
+        number: i64,
+        name: &str,
+        pattern: OwnedCsr<()>,
+        wanted: Wanted<'_>,
+        memory: f64,
+    ) -> Result<Self> {
         let features =
             FeatureSet::of(&layouts::pattern(&pattern)).numbers().map(|number| number as f32).to_vec();
         let mut out = SampledMatrix {
@@ -235,12 +242,12 @@ impl SampledMatrix {
             Wanted::Orders => out.add_orders()?,
             Wanted::All => {
                 for (group, _) in GROUPS {
-                    out.add(group, None)?;
+                    out.add(group, None, memory)?;
                 }
             }
             Wanted::These(groups) => {
                 for &group in groups {
-                    out.add(group, None)?;
+                    out.add(group, None, memory)?;
                 }
             }
             Wanted::Some(count, draw) => {
@@ -251,7 +258,7 @@ impl SampledMatrix {
                     }
                     let (group, _) = GROUPS[draw.pick(&weights)];
                     if out.cases.iter().all(|case| case.group != group) {
-                        out.add(group, Some(&mut *draw))?;
+                        out.add(group, Some(&mut *draw), memory)?;
                     }
                 }
             }
@@ -260,14 +267,14 @@ impl SampledMatrix {
     }
 
     /// Adds a case unless the matrix is too large for it. Without `draw` nothing is left to chance.
-    fn add(&mut self, group: Group, draw: Option<&mut Draw>) -> Result<()> {
+    fn add(&mut self, group: Group, draw: Option<&mut Draw>, memory: f64) -> Result<()> {
         let a = &self.pattern;
         let case = match group {
             Group::Spmv(precision) => Some(spmv(a, precision)),
             Group::Spmm(_, n) if a.rows.max(a.cols).saturating_mul(n) > MOST_DENSE => None,
             Group::Spmm(precision, n) => {
                 let with_swift = draw.is_none_or(|draw| draw.below(3) == 0);
-                Some(of_spmm(a, precision, n, with_swift))
+                Some(of_spmm(a, precision, n, with_swift, memory))
             }
             Group::Spgemm => spgemm(a)?,
             // Added by `add_orders`, all together.
@@ -361,7 +368,7 @@ fn spmv(a: &OwnedCsr<()>, precision: Precision) -> Case {
     Case { group: Group::Spmv(precision), numbers: Vec::new(), candidates }
 }
 
-fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -> Case {
+fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool, memory: f64) -> Case {
     let types = types(precision);
     let statistics = SpmmStatistics::of(&layouts::pattern(a), types.a);
     let value = types.a.size() as f64;
@@ -375,7 +382,7 @@ fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -
         // SMAT has no blocks for plain fp32, which matrix units do not compute.
         let has_none = algorithm == Algorithm::Smat && precision == Precision::F32;
         if bytes <= MOST_BYTES && !has_none {
-            let seconds = on_device(a, types).spmm_seconds(&statistics, algorithm, n as i64);
+            let seconds = on_device(a, types).spmm_seconds(&statistics, algorithm, n as i64, memory);
             candidates.push(Candidate { name: algorithm.name(), predicted_us: 1e6 * seconds });
         }
     }
@@ -456,7 +463,7 @@ mod tests {
     #[test]
     fn all_groups_have_numbers_and_candidates() {
         let matrix =
-            SampledMatrix::new(3, "rmat:8:6", gallery::named("rmat:8:6").unwrap(), Wanted::All).unwrap();
+            SampledMatrix::new(3, "rmat:8:6", gallery::named("rmat:8:6").unwrap(), Wanted::All, 1.0).unwrap();
         assert_eq!(matrix.cases.iter().map(|case| case.group).collect::<Vec<_>>(), GROUPS.map(|all| all.0));
         assert_eq!(matrix.features.len(), FeatureSet::NAMES.len());
         for case in &matrix.cases {
@@ -475,7 +482,7 @@ mod tests {
         for (name, expected) in [("rmat:8:6", 13), ("uniform:60x40:3", 12)] {
             let pattern = gallery::named(name).unwrap();
             let count = pattern.rows as u32;
-            let matrix = SampledMatrix::new(3, name, pattern, Wanted::Orders).unwrap();
+            let matrix = SampledMatrix::new(3, name, pattern, Wanted::Orders, 1.0).unwrap();
             let groups: Vec<_> = matrix.cases.iter().map(|case| case.group).collect();
             assert_eq!(groups, FORMS.map(Group::Orders));
             assert!(matrix.cases.iter().all(|case| case.candidates.len() == expected));
@@ -518,7 +525,8 @@ mod tests {
         let of = |number| {
             let pattern = gallery::named("uniform:60x40:3").unwrap();
             let mut draw = Draw::new(1, number);
-            let matrix = SampledMatrix::new(number as i64, "", pattern, Wanted::Some(2, &mut draw)).unwrap();
+            let matrix =
+                SampledMatrix::new(number as i64, "", pattern, Wanted::Some(2, &mut draw), 1.0).unwrap();
             matrix.cases.iter().map(|case| case.group).collect::<Vec<_>>()
         };
         assert!((0..20).all(|number| of(number).len() == 2 && of(number) == of(number)));

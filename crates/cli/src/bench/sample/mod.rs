@@ -58,7 +58,7 @@ The table, tab-separated, begins with lines of #: the device, and the names of t
   numbers    what is counted, separated by spaces: of a matrix the 24 features that learned orders of rows
              are chosen by, of SpMM and SpGEMM what their choices are made from, else nothing
   times      CANDIDATE:PREDICTED:MEASURED:ANALYSIS, separated by spaces: microseconds by the cost model for
-             an H100 (0: none), median microseconds (caches flushed; SpGEMM: wall time of all phases),
+             an H100, of SpMM with --memory times its bytes a second (0: none), median microseconds (caches flushed; SpGEMM: wall time of all phases),
              milliseconds (without the time in which an order of rows is computed). What is predicted to
              take five times the best is not measured.
 
@@ -131,6 +131,10 @@ pub struct Args {
     #[arg(long)]
     seconds: Option<u64>,
 
+    /// Bytes a second of the device's memory over those of an H100, for which SpMM is predicted (an H200 has 1.47)
+    #[arg(long, value_name = "RATIO", default_value_t = 1.0)]
+    memory: f64,
+
     /// Threads that make matrices [default: all cores but two]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
@@ -161,6 +165,9 @@ impl Args {
         let positive = |least: f64| least.is_finite() && least >= 1.0;
         if !positive(self.least) || !positive(self.most) || self.least > self.most {
             return Err("--least, --most: they are numbers of entries, the first at most the second".into());
+        }
+        if !(self.memory.is_finite() && self.memory > 0.0) {
+            return Err("--memory: it is a ratio above 0".into());
         }
         let is_candidate = |name: &str| cases::ALGORITHMS.iter().any(|algorithm| algorithm.name() == name);
         if let Some(name) = self.algorithms.iter().find(|name| !is_candidate(name)) {
@@ -200,14 +207,15 @@ impl Args {
                     true => Wanted::Orders,
                     false => Wanted::Some(self.groups as usize, &mut draw),
                 };
-                return SampledMatrix::new(*number as i64, &name, pattern, wanted);
+                return SampledMatrix::new(*number as i64, &name, pattern, wanted, self.memory);
             }
             Source::Again(Products { number, matrix, groups }) => {
                 let pattern = gallery::named(matrix).map_err(|error| format!("{matrix}: {error}"))?;
-                return SampledMatrix::new(*number, matrix, pattern, Wanted::These(groups));
+                return SampledMatrix::new(*number, matrix, pattern, Wanted::These(groups), self.memory);
             }
         };
-        SampledMatrix::new(-1, &name, pattern, if self.orders { Wanted::Orders } else { Wanted::All })
+        let wanted = if self.orders { Wanted::Orders } else { Wanted::All };
+        SampledMatrix::new(-1, &name, pattern, wanted, self.memory)
     }
 
     fn workers(&self, sources: usize) -> usize {
@@ -331,9 +339,10 @@ fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
     }
     out.line(&format!("# device {device} · {driver} · {date} · {commit}"))?;
     out.line(&format!(
-        "# seed {seed} · groups {groups} · repeat {repeat} · features {} · numbers {}",
+        "# seed {seed} · groups {groups} · repeat {repeat} · features {} · numbers {} · memory {}",
         FeatureSet::VERSION,
-        SpmmStatistics::VERSION
+        SpmmStatistics::VERSION,
+        args.memory
     ))?;
     let names: [(&str, &[&str]); 3] =
         [("matrix", &FeatureSet::NAMES), ("spmm", &SpmmStatistics::NAMES), ("spgemm", &cases::SPGEMM)];
