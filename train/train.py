@@ -2,7 +2,7 @@
 """Learns what the library's choices for SpMM are corrected by, and which order of rows TARSIA_REORDER_LEARNED takes, and
 reports what that is worth.
 
-python3 train/train.py            reads benches/training, writes src/select/learned/spmm-h100.bin and
+python3 train/train.py            reads benches/training, writes src/select/learned/spmm-hopper.bin and
                                   src/select/orders/orders-h100.bin
 python3 train/train.py --check    fails unless the committed files are what comes out
 """
@@ -27,8 +27,8 @@ MEASURED = ROOT / "benches" / "training"
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--train", type=Path, nargs="+", default=sorted(MEASURED.glob("h100-train-*.tsv.gz")))
-    arguments.add_argument("--test", type=Path, default=MEASURED / "h100-test.tsv.gz")
+    arguments.add_argument("--train", type=Path, nargs="+", default=sorted(MEASURED.glob("h?00*-train-[0-9].tsv.gz")))
+    arguments.add_argument("--test", type=Path, default=MEASURED / "h200-spmm-test.tsv.gz")
     arguments.add_argument("--orders", type=Path, default=MEASURED / "h100-orders-train.tsv.gz")
     arguments.add_argument("--orders-test", type=Path, default=MEASURED / "h100-orders-test.tsv.gz")
     arguments.add_argument("--out", type=Path, default=ROOT / "src" / "select", help="folder of both files")
@@ -54,7 +54,7 @@ def main():
         cases = without(train.of("spmm"), others)
         model = correction.learned(cases) if asked.quiet else correction.report(cases, others)
         names, version = train.names["spmm"], train.version("numbers")
-        files["learned/spmm-h100.bin"] = weights.packed(model, correction.SHAPE, len(names), version)
+        files["learned/spmm-hopper.bin"] = weights.packed(model, correction.SHAPE, len(names), version)
     if "spgemm" in parts and not asked.quiet:
         correction.sparse(train.names["spgemm"], train.of("spgemm"), test.of("spgemm") if test else [])
     same = True

@@ -195,7 +195,7 @@ impl Machine {
     /// Machine of a device.
     pub fn of_device(device: &Attributes) -> Machine {
         let mut machine = Machine::H100.scaled(&Ratios::of(device));
-        // The corrections of predictions were learned from times of an H100, and are kept for devices of its
+        // The corrections of predictions were learned from times of H100s and an H200, and are kept for devices of their
         // kind; elsewhere predictions stand uncorrected.
         if device.capability != FITTED.capability {
             machine.learned = None;

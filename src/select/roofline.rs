@@ -60,7 +60,7 @@ impl Machine {
         ratios: Ratios::SAME,
         spmv: Some(spmv::H100),
         spmm: Some(spmm::H100),
-        learned: Some(learned::file::h100),
+        learned: Some(learned::file::hopper),
     };
 
     /// Machine with these rates scaled by the ratios of a device.

@@ -40,11 +40,11 @@ const DEEPEST: u32 = 8;
 /// that were learned").
 const WIDEST: (f64, f64) = (0.3, 3.0);
 
-/// Trees learned from products measured on an H100.
-pub fn h100() -> &'static Learned {
-    static H100: LazyLock<Learned> =
-        LazyLock::new(|| parse(include_bytes!("spmm-h100.bin")).expect("a unit test reads this file"));
-    &H100
+/// Trees for devices of compute capability 9.0, learned from products measured on H100s and an H200.
+pub fn hopper() -> &'static Learned {
+    static HOPPER: LazyLock<Learned> =
+        LazyLock::new(|| parse(include_bytes!("spmm-hopper.bin")).expect("a unit test reads this file"));
+    &HOPPER
 }
 
 /// Result whose error is a text that says what is wrong with the file.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const SPMM_FILE: &[u8] = include_bytes!("../spmm-h100.bin");
+const SPMM_FILE: &[u8] = include_bytes!("../spmm-hopper.bin");
 
 fn put_name(out: &mut Vec<u8>, name: &str) {
     out.extend_from_slice(name.as_bytes());
@@ -84,7 +84,7 @@ fn a_file_is_read_as_it_was_written() {
 #[test]
 fn the_librarys_file_is_well_formed() {
     let learned = parse(SPMM_FILE).unwrap();
-    assert_eq!(learned, *h100());
+    assert_eq!(learned, *hopper());
     let all: Vec<_> = learned.forests.iter().map(|(algorithm, _)| *algorithm).collect();
     assert_eq!(all, ALGORITHMS);
     for (algorithm, forest) in &learned.forests {
