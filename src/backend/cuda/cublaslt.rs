@@ -126,12 +126,15 @@ fn open() -> std::result::Result<&'static Functions, String> {
     })
 }
 
+/// CUBLAS_STATUS_NOT_SUPPORTED.
+const NOT_SUPPORTED: i32 = 15;
+
 /// Converts a status of cublasLt to the library's result; `what` says what was tried.
 fn check(code: i32, what: &str) -> Result<()> {
     match code {
         0 => Ok(()),
         3 => Err(Error::new(Status::AllocFailed, format!("cublasLt: {what} failed: no memory"))),
-        15 => Err(Error::unsupported(format!("cublasLt: {what} failed: not supported"))),
+        NOT_SUPPORTED => Err(Error::unsupported(format!("cublasLt: {what} failed: not supported"))),
         _ => Err(Error::new(Status::InternalError, format!("cublasLt: {what} failed with status {code}"))),
     }
 }
@@ -233,15 +236,16 @@ fn set<T: Copy>(
     check(code, "setting an attribute")
 }
 
-/// Returns, of the algorithms that run with this much workspace and whose results are right, the one of rank `rank`,
-/// or the first where there are fewer.
+/// Returns, of the algorithms that run with this much workspace and are not refused, the one of rank `rank`, or the
+/// first where there are fewer.
 fn fitting(
     found: &[Heuristic],
     workspace: usize,
     rank: usize,
-    is_right: impl Fn(&Heuristic) -> bool,
+    is_trusted: impl Fn(&Heuristic) -> bool,
 ) -> Option<&Heuristic> {
-    let fits = |found: &&Heuristic| found.state == 0 && found.workspace_bytes <= workspace && is_right(found);
+    let fits =
+        |found: &&Heuristic| found.state == 0 && found.workspace_bytes <= workspace && is_trusted(found);
     let fit = || found.iter().filter(fits);
     fit().nth(rank).or_else(|| fit().next())
 }
@@ -254,8 +258,9 @@ fn may_drop_columns(k: i64, pieces: u32) -> bool {
     pieces > 1 && k % STEP != 0 && (k / STEP) % i64::from(pieces) == 0
 }
 
-/// Returns whether an algorithm of the heuristic adds the products of all columns of A.
-fn is_right(functions: &Functions, sizes: &Sizes, found: &Heuristic) -> bool {
+/// Returns whether an algorithm of the heuristic is none of those that may drop columns of A. That is a rule from
+/// measurements of one version, which is applied to all.
+fn is_trusted(functions: &Functions, sizes: &Sizes, found: &Heuristic) -> bool {
     let mut pieces = 0_u32;
     let to = (&raw mut pieces).cast();
     // SAFETY: the algorithm is one that the heuristic found, and `pieces` is valid for a write.
@@ -273,7 +278,8 @@ fn is_right(functions: &Functions, sizes: &Sizes, found: &Heuristic) -> bool {
 
 impl Matmul {
     /// Prepares a product with the algorithm of this rank (the first has 0) among those of the heuristic that
-    /// run with the workspace, or with the first where there are fewer. `NOT_SUPPORTED` where there is none.
+    /// run with the workspace and do not drop columns ([`may_drop_columns`]), or with the first where there are fewer; if
+    /// there is none, with one that has K in one piece. `NOT_SUPPORTED` where there is none of these.
     /// Work of the host alone.
     pub fn new(library: &Arc<CublasLt>, sizes: &Sizes, rank: usize) -> Result<Self> {
         let functions = library.functions;
@@ -313,7 +319,7 @@ impl Matmul {
         for (attribute, alignment) in PREF_MIN_ALIGNMENT.into_iter().zip(alignments) {
             set(functions.preference_set, &preference, attribute, alignment)?;
         }
-        let is_right = |found: &Heuristic| is_right(functions, sizes, found);
+        let is_trusted = |found: &Heuristic| is_trusted(functions, sizes, found);
         let ask = |workspace: usize, reductions: u32| {
             set(functions.preference_set, &preference, PREF_REDUCTION_SCHEME_MASK, reductions)?;
             set(functions.preference_set, &preference, PREF_MAX_WORKSPACE_BYTES, workspace)?;
@@ -334,9 +340,12 @@ impl Matmul {
                     &mut count,
                 )
             };
+            if code == NOT_SUPPORTED {
+                return Ok(None);
+            }
             check(code, "choosing an algorithm")?;
             let found = &found[..count.clamp(0, LT_CANDIDATES as i32) as usize];
-            Ok::<_, Error>(fitting(found, sizes.workspace, rank, is_right).map(|found| found.algorithm))
+            Ok::<_, Error>(fitting(found, sizes.workspace, rank, is_trusted).map(|found| found.algorithm))
         };
         let mut found = ask(sizes.workspace.max(LT_WORKSPACE), REDUCTION_COMPUTE_TYPE)?;
         if found.is_none() && sizes.workspace < LT_WORKSPACE {

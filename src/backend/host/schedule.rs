@@ -39,18 +39,21 @@ impl Grain {
     /// justify a second pass.
     pub const SPMV: Grain = Grain { item: 1 << 13, long: 1 << 16, chunk: 1 << 15 };
 
-    /// Returns sizes for SpMM, where a unit costs as much as its part of a row of B. An item of 1,024 units of 12 bytes
-    /// stays in the first-level cache while it is swept once per block of columns. Where a row of C has so few
-    /// `bytes` that it is one block, items are larger, since taking one costs time: they are at most 10 µs of work. One
-    /// slot of n sums per 8,192 nonzeros is less than a thousandth of the rows of B that those nonzeros read.
+    /// Returns sizes for SpMM, where a unit costs as much as its part of a row of B and `bytes` are those of the sums
+    /// of a row of C; 0 if they are not known. An item is at most about 10 µs of work, and of long rows more: where
+    /// rows of C are short it has more units, since taking an item costs time. An item of 1,024 units of 12 bytes stays in
+    /// the first-level cache while it is swept once per block of columns; larger ones are swept once or, with a number
+    /// of columns that fills no vectors, a few times. One slot of n sums per 8,192 nonzeros is less than a thousandth
+    /// of the rows of B that those nonzeros read.
     pub const fn spmm(bytes: usize) -> Grain {
-        let item = if bytes <= BLOCK_BYTES { 1 << 12 } else { 1 << 10 };
+        let item = match bytes {
+            1..=64 => 1 << 12,
+            65..=256 => 1 << 11,
+            _ => 1 << 10,
+        };
         Grain { item, long: 1 << 14, chunk: 1 << 13 }
     }
 }
-
-/// Bytes of a row of C up to which SpMM sweeps once over each item: four of the widest registers.
-const BLOCK_BYTES: usize = 256;
 
 /// Number of units (times columns) below which waking other threads costs more than they save: about 20 µs of
 /// work on one thread, where a wake-up takes 5 µs or more.

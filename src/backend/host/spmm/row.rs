@@ -57,11 +57,11 @@ const PREFETCHED_B: usize = 8 << 20;
 const LARGE_L2: usize = 2 << 20;
 /// Entries by which prefetches are ahead.
 const AHEAD: usize = 8;
-/// Column indices that are checked together.
+/// Column indices that are checked together, or those of a row that has more.
 const CHECKED: usize = 256;
 /// Bytes by which prefetches of the values of A are ahead.
 const VALUES_AHEAD: usize = 1024;
-/// Bytes by which prefetches of the columns of A are ahead: they are read first by the check.
+/// Bytes by which prefetches of the columns of A are ahead: where blocks have one vector the check reads them first.
 const COLUMNS_AHEAD: usize = 2048;
 /// Most vectors of a block whose rows have a loop of their own.
 const NARROW: usize = 4;
@@ -428,7 +428,8 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         let nnz = columns.len().min(values.len());
         // Row `column` of B, where columns count from the base.
         let b = self.b.as_ptr().wrapping_add((first - self.columns.start) * self.b_strides.1);
-        let b = b.wrapping_byte_sub(base as usize * self.b_strides.0 * size_of::<X>());
+        let row_bytes = self.b_strides.0.wrapping_mul(size_of::<X>());
+        let b = b.wrapping_byte_sub((base as usize).wrapping_mul(row_bytes));
         // SAFETY: only this item has these rows of C.
         let mut c = unsafe {
             let end = (rows.end - 1) * stride + first + VECTORS * V::LANES;
@@ -484,9 +485,10 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         columns: &[i32],
         b: *const X,
     ) -> [V; VECTORS] {
-        // Entries of an iteration, a multiple of the chains. Two took less time for short rows of two vectors, and four,
-        // which prefetch half as often, for long rows of four.
+        // Entries of an iteration, a multiple of the chains, and of those for which prefetches are made. With two vectors
+        // two took less time for short rows, with four vectors four for long rows.
         let step = if VECTORS == 2 { 2 } else { 4 };
+        const { assert!(4 % CHAINS == 0 && (VECTORS != 2 || 2 % CHAINS == 0)) };
         let (mut value, mut column, mut left) = (values.as_ptr(), columns.as_ptr(), values.len());
         let (prefetches, base) = (self.prefetches_a, self.rows.base as i32);
         // SAFETY: pointers stay within the entries, or just behind them; the rest is the caller's promise.
@@ -776,8 +778,8 @@ unsafe fn total<T: Accumulator, V: Vector<T>, const VECTORS: usize, const CHAINS
     sums[0]
 }
 
-/// Ends a product whose column indices the user has changed since analysis.
+/// Ends a product whose row offsets or column indices the user has changed since analysis.
 #[cold]
 fn outside() -> ! {
-    panic!("a column index is outside the matrix")
+    panic!("a row offset or a column index of A is outside the matrix")
 }

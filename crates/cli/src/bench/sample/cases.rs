@@ -478,6 +478,19 @@ mod tests {
     }
 
     #[test]
+    fn products_of_spmm_are_predicted_for_the_memory() {
+        let predicted = |memory| {
+            let pattern = gallery::named("uniform:60000x60000:8").unwrap();
+            let wanted = Wanted::These(&[Group::Spmm(Precision::F64, 128)]);
+            let matrix = SampledMatrix::new(3, "uniform:60000x60000:8", pattern, wanted, memory).unwrap();
+            let row = matrix.cases[0].candidates.iter().find(|candidate| candidate.name == "row");
+            row.unwrap().predicted_us
+        };
+        let (h100, h200) = (predicted(1.0), predicted(1.4667));
+        assert!(h200 < 0.98 * h100 && h200 > h100 / 1.4667, "{h100} {h200}");
+    }
+
+    #[test]
     fn orders_are_those_of_all_rows() {
         for (name, expected) in [("rmat:8:6", 13), ("uniform:60x40:3", 12)] {
             let pattern = gallery::named(name).unwrap();

@@ -22,7 +22,8 @@ where
     C::Acc: Number,
 {
     let mut random = Random::new(17);
-    let lengths = [0, 1, 2, 3, 4, 9, 0, 40, 1, 33, 5, 2, 2, 2, 7, 1, 0, 3, 16_390];
+    // Columns of blocks of one vector are checked 256 at a time.
+    let lengths = [0, 1, 2, 3, 4, 9, 0, 40, 1, 33, 5, 2, 230, 2, 2, 7, 1, 300, 0, 3, 16_390];
     let (a_op, b_op) = (Operation::NonTranspose, Operation::ConjugateTranspose);
     for (n, indices) in [1, 3, 4, 5, 12, 31, 63, 127, 260].into_iter().zip(WIDTHS.into_iter().cycle()) {
         // The last row is divided into chunks; the naive loop is slow on it.
@@ -106,5 +107,48 @@ fn stores_past_the_caches_write_the_same_bits() {
             assert!(line[..n].iter().zip(through).all(|(past, c)| past.to_bits() == c.to_bits()), "{row}");
             assert!(line[n..].iter().all(|padding| *padding == 5.0));
         }
+    }
+}
+
+/// Row offsets and columns that change after analysis are noticed before anything outside of the arrays is read, in
+/// blocks of one, two and more vectors.
+#[test]
+fn indices_changed_after_analysis_are_refused() {
+    use crate::matrix::SparseArrays;
+    let (rows, cols) = (300, 90);
+    let mut random = Random::new(23);
+    let matrix = UnsortedMatrix::<f32>::random::<f32>(&mut random, IndexBase::One, cols, &vec![7; rows]);
+    let ops = (Operation::NonTranspose, Operation::NonTranspose);
+    for n in [8, 16, 32, 64, 128] {
+        let mut case = Case::<F32>::new(&mut random, &matrix, ops, n, (Order::Row, Order::Row));
+        case.beta = 0.0;
+        let executor = case.executor(WIDTHS[0], Source::InPlace);
+        let SparseArrays::Csr(arrays) = case.problem(WIDTHS[0]).a.arrays else { panic!("it is CSR") };
+        // SAFETY: the matrix has so many offsets and columns of 32 bits, which nothing else uses now.
+        let (offsets, columns) = unsafe {
+            (
+                std::slice::from_raw_parts_mut(arrays.offsets.as_mut_ptr::<i32>(), rows + 1),
+                std::slice::from_raw_parts_mut(arrays.indices.as_mut_ptr::<i32>(), 7 * rows),
+            )
+        };
+        let before = case.execute(&*executor);
+        let mut changed = |array: &mut [i32], at: usize, value: i32| {
+            let kept = std::mem::replace(&mut array[at], value);
+            let run = std::panic::AssertUnwindSafe(|| case.execute(&*executor));
+            assert!(std::panic::catch_unwind(run).is_err(), "n {n}, {value} in place of {kept} at {at}");
+            array[at] = kept;
+        };
+        for at in [0, 1, 6, 255, 256, 300, 1000, 7 * rows - 1] {
+            for column in [0, cols as i32 + 1, -1, i32::MIN, i32::MAX] {
+                changed(columns, at, column);
+            }
+        }
+        for at in [1, 150, 299] {
+            for offset in [-5, i32::MIN, 7 * rows as i32 + 2, i32::MAX] {
+                changed(offsets, at, offset);
+            }
+        }
+        changed(offsets, rows, 7 * rows as i32 + 2);
+        assert_eq!(before.values, case.execute(&*executor).values);
     }
 }
