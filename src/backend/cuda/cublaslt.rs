@@ -252,8 +252,8 @@ fn fitting(
 
 /// Returns whether cublasLt may leave out the last columns of A, and rows of B, when it cuts a K of so many 16-bit
 /// values into pieces. Version 13.1 does so with some kernels where its steps of 64 columns can be dealt out evenly to
-/// the pieces and a few columns are left (up to 24 were seen; 219 × 20744 × 128 in 12 pieces: 324 steps and 8 columns, which no piece
-/// has). docs/algorithms/dense.md says how often.
+/// the pieces and a few columns are left, of which up to 24 were seen (219 × 20744 × 128 in 12 pieces: 324 steps and 8
+/// columns, which no piece has). docs/algorithms/dense.md says how often.
 fn may_drop_columns(k: i64, pieces: u32) -> bool {
     pieces > 1 && k % STEP != 0 && (k / STEP) % i64::from(pieces) == 0
 }
