@@ -59,8 +59,8 @@ The table, tab-separated, begins with lines of #: the device, and the names of t
              are chosen by, of SpMM and SpGEMM what their choices are made from, else nothing
   times      CANDIDATE:PREDICTED:MEASURED:ANALYSIS, separated by spaces: microseconds by the cost model for
              an H100 (SpMM: with --memory times its bytes a second; 0: none), median microseconds (caches
-             flushed; SpGEMM: wall time of all phases), milliseconds (without the time in which an order of rows is computed). What is predicted to
-             take five times the best is not measured.
+             flushed; SpGEMM: wall time of all phases), milliseconds (without the time in which an order
+             of rows is computed). What is predicted to take five times the best is not measured.
 
 Results are compared with the host's in six places of each.
 
@@ -131,7 +131,7 @@ pub struct Args {
     #[arg(long)]
     seconds: Option<u64>,
 
-    /// Bytes a second of the device's memory over those of an H100's (an H200: 1.4667), for predictions of SpMM
+    /// Bytes a second of the device's memory over an H100's (an H200: 1.4667), for predictions of SpMM
     #[arg(long, value_name = "RATIO", default_value_t = 1.0, conflicts_with = "orders")]
     memory: f64,
 
