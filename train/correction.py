@@ -53,7 +53,7 @@ class Forest:
             max_depth=shape.depth,
             max_leaf_nodes=None,
             learning_rate=shape.rate,
-            min_samples_leaf=10,
+            min_samples_leaf=60,
             l2_regularization=1.0,
             early_stopping=False,
         )

@@ -164,27 +164,26 @@ fn sources(a: &SparseMatrix, op: Operation, name: &str) -> Result<Vec<Source>> {
     Ok(out)
 }
 
-/// Predicted seconds of `row` reading the matrix from `source`. The fitted rates are those of the kernels
-/// that take any rows; the learned correction (`corrected`) is of the kernels for aligned rows wherever a
-/// product suits these.
+/// Predicted seconds of `row` reading the matrix from `source`, from those that are predicted, and corrected by what was
+/// learned, for the kernels that a product of this size suits. Where it suits the kernels for aligned rows and its
+/// operands do not, others compute it, and the correction is theirs, too.
 fn seconds_of_row(
     problem: &SpmmProblem,
     source: Source,
-    statistics: &spmm::SpmmStatistics,
-    (by_rates, corrected): (f64, Option<f64>),
+    (rates, statistics): (&spmm::Rates, &spmm::SpmmStatistics),
+    (by_rates, corrected): (f64, f64),
 ) -> f64 {
     let width = match (source, &problem.a.arrays) {
         (Source::InPlace, SparseArrays::Csr(m) | SparseArrays::Csc(m)) => m.index_type,
         _ => IndexType::I32,
     };
     let counts = (statistics.counts.rows as i64, statistics.counts.nnz as i64);
-    let gain = spmm::row::gain_of_groups(problem, counts);
-    match (corrected, spmm::row::is_for_groups(problem, width, counts)) {
-        (Some(seconds), true) => seconds,
-        (Some(seconds), false) => seconds * gain,
-        (None, true) => by_rates / gain,
-        (None, false) => by_rates,
+    let suits = spmm::row::suits_groups(problem.types.x, problem.n_hint, counts);
+    if suits && !spmm::row::is_for_groups(problem, width, counts) {
+        let of_any = spmm::seconds_of_any_rows(rates, statistics, problem.types, problem.n_hint);
+        return of_any * (corrected / by_rates);
     }
+    corrected
 }
 
 /// Choices for a product with dense operands, best first. `cost` returns bytes and seconds of one execution;
@@ -487,11 +486,13 @@ pub fn spmm(
                 _ => (of(&inspection.statistics, algorithm), &own),
             };
             let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
+            let corrected = corrected.unwrap_or(found.seconds);
             let seconds = match algorithm {
                 Algorithm::Row => {
-                    seconds_of_row(problem, source, &inspection.statistics, (found.seconds, corrected))
+                    let of = (rates, &inspection.statistics);
+                    seconds_of_row(problem, source, of, (found.seconds, corrected))
                 }
-                _ => corrected.unwrap_or(found.seconds),
+                _ => corrected,
             };
             (found.bytes, seconds)
         })?;

@@ -12,9 +12,8 @@
 //! 12.
 //!
 //! The terms are added, and not the slowest taken, since waiting for loads and computing overlap only in
-//! part, and sums were nearer to the measurements. The rates ([`rates`]) are fitted to
-//! benches/results/h100-spmm.tsv (`select::spmm::fit` prints them); `select::spmm::tests` checks how near the
-//! choice then is to the best.
+//! part, and sums were nearer to the measurements. The rates ([`rates`]) are fitted to measured products
+//! (`select::spmm::fit` prints them); `select::spmm::tests` checks how near the choice then is to the best.
 
 pub mod columns;
 pub mod copies;
@@ -117,8 +116,10 @@ pub type Forms = [Kernel; 2];
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Rates {
-    /// `row`, for values of 2, 4 and 8 bytes.
+    /// `row` by the kernels that take any rows, for values of 2, 4 and 8 bytes.
     pub row: [Forms; 3],
+    /// `row` by the kernels for aligned rows ([`row::Kernel::Groups`]), likewise.
+    pub row_groups: [Forms; 3],
     /// `sell`, for values of 2, 4 and 8 bytes.
     pub sell: [Forms; 3],
     /// `window`, for halves, TF32, fp32 and fp64.
@@ -142,6 +143,7 @@ impl Rates {
         let forms = |forms: Forms| forms.map(|kernel| kernel.scaled(ratios));
         Rates {
             row: self.row.map(forms),
+            row_groups: self.row_groups.map(forms),
             sell: self.sell.map(forms),
             window: self.window.map(forms),
             smat: self.smat.map(forms),
@@ -152,7 +154,9 @@ impl Rates {
         }
     }
 
-    fn of(&self, algorithm: Algorithm, types: Types, n: i64) -> &Kernel {
+    /// Kernel of an algorithm for `n` columns of C and so many rows and entries of A. `row` has its kernel for aligned
+    /// rows if the product suits it, although not all operands of such a product are aligned.
+    fn of(&self, algorithm: Algorithm, types: Types, n: i64, counts: (i64, i64)) -> &Kernel {
         let form = usize::from(n > NARROW);
         let bytes = match types.a.size() {
             2 => 0,
@@ -170,6 +174,7 @@ impl Rates {
             Algorithm::Smat => &self.smat[[0, 1, 1, 2][unit]][form],
             Algorithm::Dense => &self.dense[unit][form],
             Algorithm::SpmmSell => &self.sell[bytes][form],
+            _ if row::suits_groups(types.x, n, counts) => &self.row_groups[bytes][form],
             _ => &self.row[bytes][form],
         }
     }
@@ -312,7 +317,7 @@ pub fn estimate(
     n: i64,
 ) -> Estimate {
     let work = work(statistics, algorithm, types, n, rates.multiprocessors);
-    let kernel = rates.of(algorithm, types, n);
+    let kernel = rates.of(algorithm, types, n, counts_of(statistics));
     let [plain, by_matrix_units] = rates.doubles;
     let doubles = match (types.compute, algorithm) {
         (ComputeType::R64F, Algorithm::Window | Algorithm::Smat | Algorithm::Dense) => by_matrix_units,
@@ -321,6 +326,17 @@ pub fn estimate(
         _ => 0.0,
     };
     Estimate { bytes: work.bytes, seconds: kernel.seconds(&work) + work.products * doubles }
+}
+
+/// Predicted seconds of `row` by the kernels that take any rows.
+pub fn seconds_of_any_rows(rates: &Rates, statistics: &SpmmStatistics, types: Types, n: i64) -> f64 {
+    let of_any = Rates { row_groups: rates.row, ..*rates };
+    estimate(&of_any, statistics, Algorithm::Row, types, n).seconds
+}
+
+/// Numbers of rows and entries of a matrix.
+fn counts_of(statistics: &SpmmStatistics) -> (i64, i64) {
+    (statistics.counts.rows as i64, statistics.counts.nnz as i64)
 }
 
 /// Share of the windows' columns that is expected to remain where rows with similar columns are put in

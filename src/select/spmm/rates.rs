@@ -1,5 +1,6 @@
 //! Rates of machines, as `select::spmm::fit` prints them, with the error of each kernel over the number of
-//! its cases; negligible terms are 0 or infinite.
+//! its cases; negligible terms are 0 or infinite. `row` and `sell` are fitted to sampled products on an H200, whose
+//! memory is faster by a ratio that the fit takes out, the others to 53 matrices on an H100 and earlier kernels.
 
 use super::{Kernel, Rates};
 
@@ -15,30 +16,44 @@ const fn kernel([start, serial, memory, fetch, near, work, unit]: [f64; 7]) -> K
 pub const H100: Rates = Rates {
     row: [
         [
-            kernel([7.670e-6, 2.502e-9, INFINITY, INFINITY, 5.49e+12, 7.877e-12, 9.670e-11]), // 18 % over 124
-            kernel([8.684e-6, 0.0, 1.38e+13, 8.72e+13, 7.26e+12, 5.100e-12, 2.023e-11]),      // 16 % over 132
+            kernel([6.765e-6, 2.436e-9, 1.40e+13, INFINITY, 8.13e+12, 9.747e-12, 7.235e-11]), // 15 % over 3776
+            kernel([7.150e-6, 7.994e-9, 8.76e+12, 1.60e+15, 3.73e+13, 6.431e-12, 2.910e-11]), // 13 % over 1565
         ],
         [
-            kernel([8.482e-6, 2.304e-9, 4.20e+13, 3.11e+13, 7.43e+12, 4.107e-12, 6.477e-11]), // 16 % over 230
-            kernel([7.800e-6, 7.982e-10, 7.26e+12, 2.04e+14, 1.51e+13, 6.867e-12, 1.006e-11]), // 16 % over 185
+            kernel([7.089e-6, 2.496e-9, 9.81e+12, 2.23e+13, 1.20e+13, 5.696e-12, 2.561e-11]), // 15 % over 3920
+            kernel([3.040e-6, 2.147e-8, 2.45e+13, 3.33e+13, 1.57e+13, 3.247e-12, 0.0]),       // 17 % over 682
         ],
         [
-            kernel([6.887e-6, 0.0, INFINITY, 2.07e+13, 7.68e+12, 2.173e-12, 3.115e-10]), // 24 % over 106
-            kernel([9.331e-6, 0.0, 3.92e+12, 3.63e+13, 1.46e+13, 6.765e-12, 0.0]),       // 15 % over 78
+            kernel([7.365e-6, 2.777e-9, 7.47e+12, 1.19e+13, 1.21e+13, 2.444e-13, 4.538e-11]), // 14 % over 4771
+            kernel([7.311e-6, 9.470e-9, 9.42e+12, 1.86e+13, 1.61e+13, 8.286e-13, 6.487e-11]), // 14 % over 1966
+        ],
+    ],
+    row_groups: [
+        [
+            kernel([5.897e-6, 2.934e-9, 1.07e+13, 1.89e+14, 2.19e+13, 5.811e-12, 3.199e-11]), // 12 % over 5953
+            kernel([5.899e-6, 4.853e-9, 4.09e+12, 8.34e+13, 3.26e+13, 3.490e-12, 1.647e-11]), // 10 % over 5487
+        ],
+        [
+            kernel([5.662e-6, 3.013e-9, 1.40e+13, 2.08e+13, 3.10e+13, 1.463e-12, 5.603e-11]), // 10 % over 9341
+            kernel([5.540e-6, 5.202e-9, 1.14e+13, 8.04e+14, 1.97e+13, 5.069e-12, 2.771e-11]), // 11 % over 11023
+        ],
+        [
+            kernel([5.760e-6, 2.960e-9, 2.63e+13, 1.84e+13, 2.51e+13, 2.034e-12, 8.921e-11]), // 11 % over 4860
+            kernel([5.914e-6, 3.968e-9, 6.44e+12, INFINITY, 1.88e+13, 1.134e-11, 4.031e-11]), // 12 % over 5099
         ],
     ],
     sell: [
         [
-            kernel([5.965e-6, 7.259e-10, INFINITY, 7.27e+12, 6.91e+12, 0.0, 0.0]), // 21 % over 124
-            kernel([5.865e-6, 2.347e-8, INFINITY, 4.25e+13, INFINITY, 7.784e-12, 3.667e-11]), // 23 % over 117
+            kernel([6.173e-6, 1.890e-9, 3.14e+12, 1.04e+13, 1.52e+13, 0.0, 2.825e-12]), // 12 % over 9849
+            kernel([6.141e-6, 2.428e-9, 9.73e+12, 2.46e+13, INFINITY, 6.996e-12, 2.378e-11]), // 11 % over 6812
         ],
         [
-            kernel([6.652e-6, 1.343e-9, 8.00e+12, 1.21e+13, 5.82e+13, 0.0, 6.417e-12]), // 18 % over 230
-            kernel([1.123e-5, 8.168e-9, 4.78e+12, 1.76e+13, INFINITY, 4.108e-12, 2.519e-11]), // 22 % over 170
+            kernel([5.819e-6, 2.067e-9, 4.07e+12, 1.66e+13, 2.99e+13, 2.053e-12, 7.776e-12]), // 12 % over 13283
+            kernel([5.735e-6, 2.415e-9, 9.69e+12, 1.12e+13, 1.13e+14, 8.207e-13, 3.717e-11]), // 12 % over 11598
         ],
         [
-            kernel([6.451e-6, 0.0, 3.74e+12, 9.00e+12, INFINITY, 2.753e-12, 0.0]), // 20 % over 106
-            kernel([9.294e-6, 3.829e-8, 3.43e+12, 1.10e+13, INFINITY, 0.0, 9.256e-11]), // 20 % over 63
+            kernel([5.713e-6, 2.011e-9, 3.82e+12, 8.56e+12, 6.47e+13, 0.0, 2.166e-11]), // 13 % over 9843
+            kernel([5.436e-6, 2.903e-9, 1.26e+13, 1.07e+15, INFINITY, 3.362e-11, 1.098e-10]), // 14 % over 6796
         ],
     ],
     window: [

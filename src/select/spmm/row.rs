@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use super::copies::LINE;
 use super::reach::Reach;
 use crate::problem::SpmmProblem;
-use crate::types::{IndexType, Order};
+use crate::types::{DataType, IndexType, Order};
 
 /// Mean length below which rows count as short: lanes have one pack, and runs several rows.
 pub const SHORT: i64 = 20;
@@ -466,12 +466,16 @@ pub fn is_for_groups(problem: &SpmmProblem, width: IndexType, counts: (i64, i64)
     let b_by_rows = (problem.b_order == Order::Row) != problem.op_b.transposes();
     // A B by columns is copied to rows, but for few columns of C.
     let has_rows = b_by_rows || problem.columns() > NARROW;
-    let may = width == IndexType::I32 && !x.is_complex() && problem.c_order == Order::Row && has_rows;
-    may && suits_groups(x.size(), problem.columns(), counts)
+    let may = width == IndexType::I32 && problem.c_order == Order::Row && has_rows;
+    may && suits_groups(x, problem.n_hint, counts)
 }
 
-/// Returns whether `n` columns of elements of `size` bytes and so many rows and entries suit such plans.
-fn suits_groups(size: usize, n: usize, (rows, nnz): (i64, i64)) -> bool {
+/// Returns whether `n` columns of B with elements of this type, and so many rows and entries of A, suit such plans.
+pub fn suits_groups(x: DataType, n: i64, (rows, nnz): (i64, i64)) -> bool {
+    let (size, n) = (x.size(), n.max(1) as usize);
+    if x.is_complex() {
+        return false;
+    }
     let pack = 16 / size;
     if n <= NARROW {
         let are_long = nnz >= LONG_OF_FEW_COLUMNS * rows.max(1);
@@ -494,35 +498,6 @@ pub fn groups_of(size: usize, n: usize, counts: (i64, i64), multiprocessors: i64
     let packs = n / (16 / size);
     let (lanes, each) = group_kind(size, packs, usize::MAX, &Rows::new(counts, multiprocessors));
     Groups { lanes, tiles: packs.div_ceil(lanes * each) as i64 }
-}
-
-/// Gain of [`Kernel::Groups`] over the kernels that take any rows, which the rates of `row` describe: for
-/// values of 2, 4 and 8 bytes; for up to 64 columns and for more; and for mean lengths of rows of less than
-/// [`LEAST_OF_GROUPS`], up to 100, and more. Medians over sampled products on an H100 (docs/algorithms/choice.md,
-/// "Choices that were learned").
-const GAINS: [[[f64; 3]; 2]; 3] = [
-    [[1.2, 1.2, 1.0], [1.0, 1.25, 1.25]],
-    [[1.15, 1.18, 1.2], [1.2, 1.22, 1.25]],
-    [[1.0, 1.23, 1.2], [1.0, 1.14, 1.0]],
-];
-
-/// Gain of [`Kernel::Groups`] over the kernels that take any rows, for so many rows and entries; 1 if the
-/// product does not suit them, or they are not faster. For few columns, what is learned is of other kernels yet.
-pub fn gain_of_groups(problem: &SpmmProblem, counts: (i64, i64)) -> f64 {
-    if problem.columns() <= NARROW
-        || problem.types.x.is_complex()
-        || !suits_groups(problem.types.x.size(), problem.columns(), counts)
-    {
-        return 1.0;
-    }
-    let mean = counts.1 / counts.0.max(1);
-    let of_size = &GAINS[match problem.types.a.size() {
-        2 => 0,
-        4 => 1,
-        _ => 2,
-    }];
-    let length = if mean < LEAST_OF_GROUPS { 0 } else { 1 + usize::from(mean > 100) };
-    of_size[usize::from(problem.columns() > 64)][length]
 }
 
 impl Plan<'_> {

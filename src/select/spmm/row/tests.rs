@@ -82,7 +82,15 @@ fn groups_are_as_wide_as_what_they_have() {
 
 #[test]
 fn plans_are_for_groups_where_rows_are_short() {
-    let suits = |size, n, rows, mean| suits_groups(size, n, (rows, rows * mean));
+    let value = |size| match size {
+        2 => DataType::R16F,
+        4 => DataType::R32F,
+        _ => DataType::R64F,
+    };
+    let suits = |size, n, rows, mean| suits_groups(value(size), n, (rows, rows * mean));
+    assert!(
+        suits_groups(DataType::R32F, 32, (1000, 10_000)) && !suits_groups(DataType::C32F, 32, (1000, 10_000))
+    );
     let means = |size, n| [2, 4, 5, 100, 101, 256, 257].map(|mean| suits(size, n, 1 << 20, mean));
     assert_eq!(means(4, 32), [true, true, true, true, true, true, false]);
     // Very short rows are taken several at a time, and few warps share long ones.
