@@ -178,7 +178,7 @@ fn doubles_on_a_card_with_few_units_for_them_are_bound_by_those() {
                 // Singles are not bound by the units for doubles.
                 let slower = seconds / spmm_seconds(device, matrix, algorithm, F32, 128);
                 let on_h100 = seconds / spmm_seconds(&FITTED, matrix, algorithm, F64, 128);
-                assert!(on_h100 > 1.8 && slower > 1.5, "{matrix} {algorithm:?}: {on_h100} {slower}");
+                assert!(on_h100 > 1.5 && slower > 1.5, "{matrix} {algorithm:?}: {on_h100} {slower}");
             }
         }
         // SpMV moves at least ten bytes per multiply-add: memory still bounds it.
