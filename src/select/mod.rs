@@ -21,7 +21,6 @@ use self::analysis::Amortized;
 pub use self::choice::{Choice, Clusters, Decided, Method, Multiplier, RowOrder, Source};
 use self::device::Ratios;
 pub use self::inspection::{SpgemmInspection, SpmmInspection, SpmvInspection};
-use self::learned::Correction;
 use self::roofline::Machine;
 use self::spmv::statistics::SpmvStatistics;
 use self::spmv::{estimate, Widths};
@@ -468,16 +467,15 @@ pub fn spmm(
         let in_order =
             rows.iter().map(|row| (row.algorithm, of(&inspection.statistics, row.algorithm).seconds));
         let in_order: Vec<_> = in_order.collect();
-        let best = in_order.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
-        let gains = clustered.as_ref().filter(|(_, found)| spmm::clusters_pay(found.seconds, best));
-        let trees = machine.learned.map(|trees| trees());
-        let learned = |statistics, all: &[_]| Correction::spmm(trees, statistics, types, problem.n_hint, all);
-        let own = learned(&inspection.statistics, &in_order);
+        let n = problem.n_hint;
+        let own = spmm::correction(machine, &inspection.statistics, types, n, &in_order);
+        let best = spmm::least_corrected(machine, &inspection.statistics, types, n, &in_order);
+        let gains = clustered.as_ref().filter(|(statistics, found)| {
+            let with = spmm::corrected_window(machine, statistics, types, n, (&in_order, found.seconds));
+            spmm::clusters_pay(with, best)
+        });
         let of_clusters = gains.and_then(|(statistics, found)| {
-            let mut all = in_order.clone();
-            let window = all.iter_mut().filter(|(algorithm, _)| *algorithm == Algorithm::Window);
-            window.for_each(|(_, seconds)| *seconds = found.seconds);
-            learned(statistics, &all)
+            spmm::correction_of_clusters(machine, statistics, types, n, (&in_order, found.seconds))
         });
         let (a, effort) = (&problem.a, settings.effort);
         let choices = dense_choices(a, problem.op, rows, effort, Some(amortized), |algorithm, source| {

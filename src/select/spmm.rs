@@ -34,6 +34,7 @@ pub use self::rates::H100;
 use std::ops::Range;
 
 use super::device::Ratios;
+use super::learned::Correction;
 use super::roofline::Machine;
 use crate::algorithm::Algorithm;
 use crate::format;
@@ -342,13 +343,13 @@ fn counts_of(statistics: &SpmmStatistics) -> (i64, i64) {
 /// Share of the windows' columns that is expected to remain where rows with similar columns are put in
 /// clusters and that helps. Measured: cop20k 0.35, consph 0.45, shipsec1 0.56; others more.
 const HOPED: f64 = 0.45;
-/// Predictions are off by a fifth: clusters are computed only if a product with the expected columns would
+/// Predictions are off by a tenth: clusters are computed only if a product with the expected columns would
 /// take less than this share of the time of the best algorithm.
-const WORTH: f64 = 0.75;
+const WORTH: f64 = 0.95;
 /// Clusters are taken if `window` with them takes less than this share of the best time without: clusters of
 /// a stencil were predicted to gain 7 to 15 % and lost 10 to 14, since rows of B that L2 had held were
 /// further apart then (poisson160, fp16, N = 128: 1169 and 1333 µs).
-const PAYS: f64 = 0.85;
+const PAYS: f64 = 0.9;
 /// Approximate seconds of clustering rows on an H100: a fixed start, per entry, and per row
 /// (docs/algorithms/orders.md, row clusters).
 pub const CLUSTERS: [f64; 3] = [1.5e-3, 0.15e-9, 1e-9];
@@ -359,22 +360,80 @@ const BUDGET_COLUMNS: i64 = 128;
 /// Returns whether clustering rows may be worth its time if the choice is among these algorithms, by the time
 /// that `window` could save for `n` columns of C and the cost of clustering.
 pub fn clusters_may_pay(
-    rates: &Rates,
+    machine: &Machine,
     statistics: &SpmmStatistics,
     types: Types,
     n: i64,
     among: &[Algorithm],
 ) -> bool {
+    let Some(rates) = machine.spmm_rates() else { return false };
     if !among.contains(&Algorithm::Window) || statistics.counts.sampled_nnz == 0 {
         return false;
     }
-    let hoped = SpmmStatistics { counts: statistics.counts.hoped(HOPED), ..*statistics };
-    let window = |n| estimate(rates, &hoped, Algorithm::Window, types, n).seconds;
-    let all = among.iter().map(|&algorithm| estimate(rates, statistics, algorithm, types, n).seconds);
-    let best = all.fold(f64::INFINITY, f64::min);
     let [start, entry, row] = rates.clusters;
     let cost = start + entry * statistics.counts.nnz as f64 + row * statistics.counts.rows as f64;
-    window(n) < WORTH * best && cost < BUDGET * window(BUDGET_COLUMNS)
+    let hoped = SpmmStatistics { counts: statistics.counts.hoped(HOPED), ..*statistics };
+    let window = |n| estimate(rates, &hoped, Algorithm::Window, types, n).seconds;
+    if cost >= BUDGET * window(BUDGET_COLUMNS) {
+        return false;
+    }
+    let of = |algorithm| (algorithm, estimate(rates, statistics, algorithm, types, n).seconds);
+    let in_order: Vec<_> = among.iter().map(|&algorithm| of(algorithm)).collect();
+    let best = least_corrected(machine, statistics, types, n, &in_order);
+    corrected_window(machine, &hoped, types, n, (&in_order, window(n))) < WORTH * best
+}
+
+/// Correction of predicted seconds by what was learned for the machine, if anything was.
+pub fn correction(
+    machine: &Machine,
+    statistics: &SpmmStatistics,
+    types: Types,
+    n: i64,
+    predicted: &[(Algorithm, f64)],
+) -> Option<Correction<'static>> {
+    Correction::spmm(machine.learned.map(|trees| trees()), statistics, types, n, predicted)
+}
+
+/// Least of predicted seconds, corrected by what was learned.
+pub fn least_corrected(
+    machine: &Machine,
+    statistics: &SpmmStatistics,
+    types: Types,
+    n: i64,
+    predicted: &[(Algorithm, f64)],
+) -> f64 {
+    let correction = correction(machine, statistics, types, n, predicted);
+    let seconds = predicted.iter().map(|&(algorithm, seconds)| {
+        correction.as_ref().map_or(seconds, |known| known.seconds(algorithm, seconds))
+    });
+    seconds.fold(f64::INFINITY, f64::min)
+}
+
+/// Corrected seconds of `window` with rows in clusters, from `seconds` that are predicted by the statistics of the
+/// clusters, and from what is predicted for rows in their order.
+pub fn corrected_window(
+    machine: &Machine,
+    clustered: &SpmmStatistics,
+    types: Types,
+    n: i64,
+    (in_order, seconds): (&[(Algorithm, f64)], f64),
+) -> f64 {
+    let correction = correction_of_clusters(machine, clustered, types, n, (in_order, seconds));
+    correction.map_or(seconds, |known| known.seconds(Algorithm::Window, seconds))
+}
+
+/// Correction for rows in clusters, likewise.
+pub fn correction_of_clusters(
+    machine: &Machine,
+    clustered: &SpmmStatistics,
+    types: Types,
+    n: i64,
+    (in_order, seconds): (&[(Algorithm, f64)], f64),
+) -> Option<Correction<'static>> {
+    let mut all = in_order.to_vec();
+    let window = all.iter_mut().filter(|(algorithm, _)| *algorithm == Algorithm::Window);
+    window.for_each(|(_, of_window)| *of_window = seconds);
+    correction(machine, clustered, types, n, &all)
 }
 
 /// Returns whether rows are put in clusters, given the seconds of a product with clusters and the least

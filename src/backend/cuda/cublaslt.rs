@@ -104,6 +104,9 @@ functions! {
     layout_destroy: c"cublasLtMatrixLayoutDestroy" (Raw);
     algorithm_get: c"cublasLtMatmulAlgoConfigGetAttribute"
         (*const u64, i32, *mut c_void, usize, *mut usize);
+    algorithm_set: c"cublasLtMatmulAlgoConfigSetAttribute" (*mut u64, i32, *const c_void, usize);
+    algorithm_check: c"cublasLtMatmulAlgoCheck"
+        (Raw, Raw, Raw, Raw, Raw, Raw, *const u64, *mut Heuristic);
     preference_create: c"cublasLtMatmulPreferenceCreate" (*mut Raw);
     preference_destroy: c"cublasLtMatmulPreferenceDestroy" (Raw);
     preference_set: c"cublasLtMatmulPreferenceSetAttribute" (Raw, i32, *const c_void, usize);
@@ -236,16 +239,10 @@ fn set<T: Copy>(
     check(code, "setting an attribute")
 }
 
-/// Returns, of the algorithms that run with this much workspace and are not refused, the one of rank `rank`, or the
-/// first where there are fewer.
-fn fitting(
-    found: &[Heuristic],
-    workspace: usize,
-    rank: usize,
-    is_trusted: impl Fn(&Heuristic) -> bool,
-) -> Option<&Heuristic> {
-    let fits =
-        |found: &&Heuristic| found.state == 0 && found.workspace_bytes <= workspace && is_trusted(found);
+/// Returns, of the algorithms that run with this much workspace, the one of rank `rank`, or the first where there are
+/// fewer.
+fn fitting(found: &[Heuristic], workspace: usize, rank: usize) -> Option<&Heuristic> {
+    let fits = |found: &&Heuristic| found.state == 0 && found.workspace_bytes <= workspace;
     let fit = || found.iter().filter(fits);
     fit().nth(rank).or_else(|| fit().next())
 }
@@ -258,29 +255,19 @@ fn may_drop_columns(k: i64, pieces: u32) -> bool {
     pieces > 1 && k % STEP != 0 && (k / STEP) % i64::from(pieces) == 0
 }
 
-/// Returns whether an algorithm of the heuristic is none of those that may drop columns of A. That is a rule from
-/// measurements of one version, which is applied to all.
-fn is_trusted(functions: &Functions, sizes: &Sizes, found: &Heuristic) -> bool {
-    let mut pieces = 0_u32;
-    let to = (&raw mut pieces).cast();
-    // SAFETY: the algorithm is one that the heuristic found, and `pieces` is valid for a write.
-    let code = unsafe {
-        (functions.algorithm_get)(
-            found.algorithm.as_ptr(),
-            ALGORITHM_PIECES,
-            to,
-            size_of::<u32>(),
-            null_mut(),
-        )
-    };
-    sizes.input.size() != 2 || code == 0 && !may_drop_columns(sizes.k, pieces)
+/// Number of pieces nearest to `pieces` with which no columns of a K of so many values are dropped; 1 if there is none
+/// within a fourth of it.
+fn trusted_pieces(k: i64, pieces: u32) -> u32 {
+    let near = |apart: u32| [pieces.saturating_sub(apart), pieces + apart];
+    let all = (0..=pieces / 4 + 1).flat_map(near).filter(|&pieces| pieces > 1);
+    all.into_iter().find(|&pieces| !may_drop_columns(k, pieces)).unwrap_or(1)
 }
 
 impl Matmul {
     /// Prepares a product with the algorithm of this rank (the first has 0) among those of the heuristic that
-    /// run with the workspace and do not drop columns ([`may_drop_columns`]), or with the first where there are fewer; if
-    /// there is none, with one that has K in one piece. `NOT_SUPPORTED` where there is none of these.
-    /// Work of the host alone.
+    /// run with the workspace, or with the first where there are fewer; if there is none, with one that has K in one
+    /// piece. An algorithm that may drop columns ([`may_drop_columns`]) cuts K into other pieces than the heuristic
+    /// wants, or is left out. `NOT_SUPPORTED` where none is left. Work of the host alone.
     pub fn new(library: &Arc<CublasLt>, sizes: &Sizes, rank: usize) -> Result<Self> {
         let functions = library.functions;
         let scale = if sizes.input == DataType::R64F { DataType::R64F } else { DataType::R32F };
@@ -319,7 +306,58 @@ impl Matmul {
         for (attribute, alignment) in PREF_MIN_ALIGNMENT.into_iter().zip(alignments) {
             set(functions.preference_set, &preference, attribute, alignment)?;
         }
-        let is_trusted = |found: &Heuristic| is_trusted(functions, sizes, found);
+        // An algorithm with K in other pieces, if cublasLt supports that.
+        let in_pieces = |found: &Heuristic, pieces: u32| {
+            let (mut changed, mut answer) = (found.algorithm, Heuristic::NONE);
+            // SAFETY: `changed` is an algorithm of the heuristic, and the value is valid for reads of its size.
+            let code = unsafe {
+                let value = (&raw const pieces).cast();
+                (functions.algorithm_set)(changed.as_mut_ptr(), ALGORITHM_PIECES, value, size_of::<u32>())
+            };
+            if code != 0 {
+                return None;
+            }
+            // SAFETY: all descriptors are live, and the answer is valid for a write.
+            let code = unsafe {
+                (functions.algorithm_check)(
+                    driver::raw(library.handle),
+                    description.raw(),
+                    a.raw(),
+                    b.raw(),
+                    d.raw(),
+                    d.raw(),
+                    changed.as_ptr(),
+                    &mut answer,
+                )
+            };
+            (code == 0).then_some(Heuristic { algorithm: changed, ..answer })
+        };
+        // None for an algorithm that is left out.
+        let trusted = |found: &Heuristic| {
+            if sizes.input.size() != 2 {
+                return Some(*found);
+            }
+            let mut pieces = 0_u32;
+            let to = (&raw mut pieces).cast();
+            // SAFETY: the algorithm is one that the heuristic found, and `pieces` is valid for a write.
+            let code = unsafe {
+                (functions.algorithm_get)(
+                    found.algorithm.as_ptr(),
+                    ALGORITHM_PIECES,
+                    to,
+                    size_of::<u32>(),
+                    null_mut(),
+                )
+            };
+            match (code, may_drop_columns(sizes.k, pieces)) {
+                (0, false) => Some(*found),
+                (0, true) => match trusted_pieces(sizes.k, pieces) {
+                    1 => None,
+                    pieces => in_pieces(found, pieces),
+                },
+                _ => None,
+            }
+        };
         let ask = |workspace: usize, reductions: u32| {
             set(functions.preference_set, &preference, PREF_REDUCTION_SCHEME_MASK, reductions)?;
             set(functions.preference_set, &preference, PREF_MAX_WORKSPACE_BYTES, workspace)?;
@@ -345,7 +383,9 @@ impl Matmul {
             }
             check(code, "choosing an algorithm")?;
             let found = &found[..count.clamp(0, LT_CANDIDATES as i32) as usize];
-            Ok::<_, Error>(fitting(found, sizes.workspace, rank, is_trusted).map(|found| found.algorithm))
+            // One without an algorithm has no attributes either.
+            let found: Vec<_> = found.iter().filter(|found| found.state == 0).filter_map(trusted).collect();
+            Ok::<_, Error>(fitting(&found, sizes.workspace, rank).map(|found| found.algorithm))
         };
         let mut found = ask(sizes.workspace.max(LT_WORKSPACE), REDUCTION_COMPUTE_TYPE)?;
         if found.is_none() && sizes.workspace < LT_WORKSPACE {
@@ -420,16 +460,12 @@ mod tests {
             ..Heuristic::NONE
         };
         let all = [one(1, 900, 0), one(2, 0, 14), one(3, 100, 0), one(4, 0, 0)];
-        let taken =
-            |workspace, rank| fitting(&all, workspace, rank, |_| true).map(|found| found.algorithm[0]);
+        let taken = |workspace, rank| fitting(&all, workspace, rank).map(|found| found.algorithm[0]);
         let of_rank = |rank| [1000, 900, 899, 100, 99, 0].map(|workspace| taken(workspace, rank));
         assert_eq!(of_rank(0), [1, 1, 3, 3, 4, 4].map(Some));
         assert_eq!(of_rank(1), [3, 3, 4, 4, 4, 4].map(Some));
         assert_eq!(of_rank(2), [4, 4, 3, 3, 4, 4].map(Some));
-        assert!(fitting(&all[..2], 5, 0, |_| true).is_none() && fitting(&[], 5, 1, |_| true).is_none());
-        let right =
-            |rank| fitting(&all, 1000, rank, |found| found.algorithm[0] > 1).map(|found| found.algorithm[0]);
-        assert_eq!([0, 1, 2].map(right), [3, 4, 3].map(Some));
+        assert!(fitting(&all[..2], 5, 0).is_none() && fitting(&[], 5, 1).is_none());
         // In cublasLt.h: 8 words, a size, a status, a float, 4 ints.
         assert_eq!(size_of::<Heuristic>(), 64 + 8 + 4 + 4 + 16);
     }
@@ -443,5 +479,18 @@ mod tests {
         );
         assert_eq!([4_801, 20_736, 33_872].map(|k| may_drop_columns(k, 1)), [false; 3]);
         assert!(may_drop_columns(4_801, 75) && may_drop_columns(33_872, 23) && !may_drop_columns(20_736, 12));
+    }
+
+    #[test]
+    fn other_pieces_leave_steps_over() {
+        // 324 steps: in 11 pieces, not in 12; 320 in 19, not in 20; one step cannot be in pieces without a rest.
+        assert_eq!([(20_744, 12), (20_488, 20), (20_744, 7)].map(|(k, p)| trusted_pieces(k, p)), [11, 19, 7]);
+        assert_eq!((trusted_pieces(65, 1), trusted_pieces(129, 2)), (1, 3));
+        for k in (1..3000).chain([33_872, i64::MAX]) {
+            for pieces in 2..130 {
+                let other = trusted_pieces(k, pieces);
+                assert!(other == 1 || !may_drop_columns(k, other), "{k} {pieces} {other}");
+            }
+        }
     }
 }

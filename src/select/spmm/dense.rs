@@ -104,8 +104,8 @@ pub fn is_by_columns(types: Types, (m, k, n): (usize, usize, usize)) -> bool {
 
 /// Returns whether the `k` columns of A, and as many rows of B, are padded with zeros to whole packs for
 /// cublasLt, so that B is copied: by rows it has no fast kernel for rows that end inside a pack
-/// (8435 × 8435 × 128: 192 µs, by columns 74). Its kernels that drop columns are refused in any case
-/// (`may_drop_columns`).
+/// (8435 × 8435 × 128: 192 µs, by columns 74). Its kernels that drop columns cut K otherwise in any
+/// case (`may_drop_columns`).
 pub fn pads_k(types: Types, k: usize) -> bool {
     match Arithmetic::of(types) {
         Arithmetic::Halves | Arithmetic::Tf32 => k % (PACK / types.a.size()) != 0,

@@ -323,9 +323,8 @@ impl Analysis<'_> {
     pub(super) fn clustered_statistics(&self, among: &[Algorithm]) -> Result<Option<SpmmStatistics>> {
         let SpmmProblem { types, n_hint, .. } = *self.problem;
         let statistics = self.statistics()?;
-        let Some(rates) = self.cx.device.machine().spmm_rates() else { return Ok(None) };
-        if self.shared.clusters.get().is_none() && !clusters_may_pay(rates, &statistics, types, n_hint, among)
-        {
+        let may_pay = || clusters_may_pay(self.cx.device.machine(), &statistics, types, n_hint, among);
+        if self.shared.clusters.get().is_none() && !may_pay() {
             return Ok(None);
         }
         if self.clusters()?.is_none() {
