@@ -345,9 +345,9 @@ fn counts_of(statistics: &SpmmStatistics) -> (i64, i64) {
 const HOPED: f64 = 0.45;
 /// Predictions are off by a tenth: clusters are computed only if a product with the expected columns would
 /// take less than this share of the time of the best algorithm.
-const WORTH: f64 = 0.95;
-/// Clusters are taken if `window` with them takes less than this share of the best time without: clusters of
-/// a stencil were predicted to gain 7 to 15 % and lost 10 to 14, since rows of B that L2 had held were
+const WORTH: f64 = 0.85;
+/// Clusters are taken if `window` with them takes less than this share of the best time without: by the rates alone,
+/// clusters of a stencil were predicted to gain 7 to 15 % and lost 10 to 14, since rows of B that L2 had held were
 /// further apart then (poisson160, fp16, N = 128: 1169 and 1333 µs).
 const PAYS: f64 = 0.9;
 /// Approximate seconds of clustering rows on an H100: a fixed start, per entry, and per row
