@@ -1,6 +1,7 @@
 // Dependent products of cuSPARSE back to back: X1 = A · X0, X2 = A · X1, …, enqueued on one stream
-// without a wait between them, as a power iteration does. Each result must be that of products
-// after each of which the host waits.
+// without a wait between them. The last result of a chain must be that of products after each of
+// which the host waits. Each X has memory of its own: that a product does not overwrite what the
+// one before it still reads, as with two X in turn, is not tested.
 //
 // Times of products back to back mean something only where this holds: a kernel that begins before
 // the one in front of it has ended, and does not wait for it, is "fast" and wrong.
@@ -63,7 +64,7 @@ template <class T> struct Matrix {
         // The numbers of a chain neither grow nor vanish.
         std::vector<T> numbers(entries);
         for (T &value : numbers)
-            value = number<T>() * T(std::sqrt(12.0 / per_row));
+            value = number<T>() * T(std::sqrt(12.0 * n / entries));
         offsets = on_device(begins), columns = on_device(all), values = on_device(numbers);
     }
     ~Matrix() { cudaFree(offsets), cudaFree(columns), cudaFree(values); }

@@ -469,13 +469,27 @@ pub fn spmm(
         let in_order: Vec<_> = in_order.collect();
         let n = problem.n_hint;
         let own = spmm::correction(machine, &inspection.statistics, types, n, &in_order);
-        let best = spmm::least_corrected(machine, &inspection.statistics, types, n, &in_order);
-        let gains = clustered.as_ref().filter(|(statistics, found)| {
-            let with = spmm::corrected_window(machine, statistics, types, n, (&in_order, found.seconds));
-            spmm::clusters_pay(with, best)
-        });
-        let of_clusters = gains.and_then(|(statistics, found)| {
+        let corrected_row = |source, (predicted, corrected)| {
+            seconds_of_row(problem, source, (rates, &inspection.statistics), (predicted, corrected))
+        };
+        let mut best = f64::INFINITY;
+        for &(algorithm, predicted) in &in_order {
+            let seconds = spmm::corrected(own.as_ref(), algorithm, predicted);
+            match algorithm {
+                Algorithm::Row => {
+                    for source in sources(&problem.a, problem.op, "A")? {
+                        best = best.min(corrected_row(source, (predicted, seconds)));
+                    }
+                }
+                _ => best = best.min(seconds),
+            }
+        }
+        let of_clusters = clustered.as_ref().and_then(|(statistics, found)| {
             spmm::correction_of_clusters(machine, statistics, types, n, (&in_order, found.seconds))
+        });
+        let gains = clustered.as_ref().filter(|(_, found)| {
+            let with = spmm::corrected(of_clusters.as_ref(), Algorithm::Window, found.seconds);
+            spmm::clusters_pay(with, best, own.is_some())
         });
         let (a, effort) = (&problem.a, settings.effort);
         let choices = dense_choices(a, problem.op, rows, effort, Some(amortized), |algorithm, source| {
@@ -483,13 +497,9 @@ pub fn spmm(
                 (Algorithm::Window, Some((_, found))) => (*found, &of_clusters),
                 _ => (of(&inspection.statistics, algorithm), &own),
             };
-            let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
-            let corrected = corrected.unwrap_or(found.seconds);
+            let corrected = spmm::corrected(correction.as_ref(), algorithm, found.seconds);
             let seconds = match algorithm {
-                Algorithm::Row => {
-                    let of = (rates, &inspection.statistics);
-                    seconds_of_row(problem, source, of, (found.seconds, corrected))
-                }
+                Algorithm::Row => corrected_row(source, (found.seconds, corrected)),
                 _ => corrected,
             };
             (found.bytes, seconds)

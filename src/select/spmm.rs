@@ -8,8 +8,8 @@
 //! start, serial, work and unit are seconds, memory, fetch and near bytes a second. They are the fields of a
 //! [`Kernel`], of which each algorithm has its own. `fetch` stands for the traffic of a multiprocessor's cache
 //! and `near` for what the cache has to get from L2, since neighbouring rows are computed on one
-//! multiprocessor: without `near` the rates of `row` for many columns are off by 16 to 18 %, with it by 11 to
-//! 12.
+//! multiprocessor: by an earlier fit, the rates of `row` for many columns are off by 16 to 18 % without `near`,
+//! and by 11 to 12 with it.
 //!
 //! The terms are added, and not the slowest taken, since waiting for loads and computing overlap only in
 //! part, and sums were nearer to the measurements. The rates ([`rates`]) are fitted to measured products
@@ -343,13 +343,31 @@ fn counts_of(statistics: &SpmmStatistics) -> (i64, i64) {
 /// Share of the windows' columns that is expected to remain where rows with similar columns are put in
 /// clusters and that helps. Measured: cop20k 0.35, consph 0.45, shipsec1 0.56; others more.
 const HOPED: f64 = 0.45;
-/// Predictions are off by a tenth: clusters are computed only if a product with the expected columns would
-/// take less than this share of the time of the best algorithm.
-const WORTH: f64 = 0.85;
-/// Clusters are taken if `window` with them takes less than this share of the best time without: by the rates alone,
-/// clusters of a stencil were predicted to gain 7 to 15 % and lost 10 to 14, since rows of B that L2 had held were
-/// further apart then (poisson160, fp16, N = 128: 1169 and 1333 µs).
-const PAYS: f64 = 0.9;
+/// Limits for clusters of rows, as shares of the time of the best algorithm with the rows in their order.
+struct ClusterLimits {
+    /// Clusters are computed only if a product with the expected columns would take less than this share.
+    worth: f64,
+    /// Clusters are taken if `window` with them takes less than this share.
+    pays: f64,
+}
+
+/// Limits for times by the rates alone, which are off by a fifth: clusters of a stencil were predicted to gain 7 to 15 %
+/// and lost 10 to 14, since rows of B that L2 had held were further apart then (poisson160, fp16, N = 128: 1169 and 1333
+/// µs).
+const BY_RATES: ClusterLimits = ClusterLimits { worth: 0.75, pays: 0.85 };
+/// Limits for times that are corrected by what was learned, which are off by a tenth.
+const CORRECTED: ClusterLimits = ClusterLimits { worth: 0.85, pays: 0.9 };
+
+impl ClusterLimits {
+    fn of(is_corrected: bool) -> &'static Self {
+        if is_corrected {
+            &CORRECTED
+        } else {
+            &BY_RATES
+        }
+    }
+}
+
 /// Approximate seconds of clustering rows on an H100: a fixed start, per entry, and per row
 /// (docs/algorithms/orders.md, row clusters).
 pub const CLUSTERS: [f64; 3] = [1.5e-3, 0.15e-9, 1e-9];
@@ -358,7 +376,8 @@ const BUDGET: f64 = 150.0;
 const BUDGET_COLUMNS: i64 = 128;
 
 /// Returns whether clustering rows may be worth its time if the choice is among these algorithms, by the time
-/// that `window` could save for `n` columns of C and the cost of clustering.
+/// that `window` could save for `n` columns of C and the cost of clustering. `row` counts with the kernels that the
+/// product's size suits, whatever its operands are.
 pub fn clusters_may_pay(
     machine: &Machine,
     statistics: &SpmmStatistics,
@@ -379,11 +398,15 @@ pub fn clusters_may_pay(
     }
     let of = |algorithm| (algorithm, estimate(rates, statistics, algorithm, types, n).seconds);
     let in_order: Vec<_> = among.iter().map(|&algorithm| of(algorithm)).collect();
-    let best = least_corrected(machine, statistics, types, n, &in_order);
-    corrected_window(machine, &hoped, types, n, (&in_order, window(n))) < WORTH * best
+    let own = correction(machine, statistics, types, n, &in_order);
+    let seconds = |&(algorithm, seconds): &(Algorithm, f64)| corrected(own.as_ref(), algorithm, seconds);
+    let best = in_order.iter().map(seconds).fold(f64::INFINITY, f64::min);
+    let of_hoped = correction_of_clusters(machine, &hoped, types, n, (&in_order, window(n)));
+    let with = corrected(of_hoped.as_ref(), Algorithm::Window, window(n));
+    with < ClusterLimits::of(own.is_some()).worth * best
 }
 
-/// Correction of predicted seconds by what was learned for the machine, if anything was.
+/// Correction of the predicted seconds of algorithms by what was learned for the machine, if anything was.
 pub fn correction(
     machine: &Machine,
     statistics: &SpmmStatistics,
@@ -394,35 +417,8 @@ pub fn correction(
     Correction::spmm(machine.learned.map(|trees| trees()), statistics, types, n, predicted)
 }
 
-/// Least of predicted seconds, corrected by what was learned.
-pub fn least_corrected(
-    machine: &Machine,
-    statistics: &SpmmStatistics,
-    types: Types,
-    n: i64,
-    predicted: &[(Algorithm, f64)],
-) -> f64 {
-    let correction = correction(machine, statistics, types, n, predicted);
-    let seconds = predicted.iter().map(|&(algorithm, seconds)| {
-        correction.as_ref().map_or(seconds, |known| known.seconds(algorithm, seconds))
-    });
-    seconds.fold(f64::INFINITY, f64::min)
-}
-
-/// Corrected seconds of `window` with rows in clusters, from `seconds` that are predicted by the statistics of the
-/// clusters, and from what is predicted for rows in their order.
-pub fn corrected_window(
-    machine: &Machine,
-    clustered: &SpmmStatistics,
-    types: Types,
-    n: i64,
-    (in_order, seconds): (&[(Algorithm, f64)], f64),
-) -> f64 {
-    let correction = correction_of_clusters(machine, clustered, types, n, (in_order, seconds));
-    correction.map_or(seconds, |known| known.seconds(Algorithm::Window, seconds))
-}
-
-/// Correction for rows in clusters, likewise.
+/// Correction for rows in clusters with these statistics: from the predicted seconds for rows in their order, and those
+/// of `window` with the clusters.
 pub fn correction_of_clusters(
     machine: &Machine,
     clustered: &SpmmStatistics,
@@ -436,10 +432,15 @@ pub fn correction_of_clusters(
     correction(machine, clustered, types, n, &all)
 }
 
+/// Predicted seconds of an algorithm, corrected where there is a correction.
+pub fn corrected(correction: Option<&Correction<'_>>, algorithm: Algorithm, seconds: f64) -> f64 {
+    correction.map_or(seconds, |known| known.seconds(algorithm, seconds))
+}
+
 /// Returns whether rows are put in clusters, given the seconds of a product with clusters and the least
-/// seconds with the rows in their order.
-pub fn clusters_pay(clustered: f64, in_order: f64) -> bool {
-    clustered < PAYS * in_order
+/// seconds with the rows in their order, and whether these are corrected by what was learned.
+pub fn clusters_pay(clustered: f64, in_order: f64, are_corrected: bool) -> bool {
+    clustered < ClusterLimits::of(are_corrected).pays * in_order
 }
 
 /// Returns whether clusters make `window` faster, given the statistics of the rows in clusters and of the
@@ -453,7 +454,7 @@ pub fn clusters_gain(
     let Some(rates) = machine.spmm_rates() else { return false };
     let seconds =
         |statistics| estimate(rates, statistics, Algorithm::Window, problem.types, problem.n_hint).seconds;
-    clusters_pay(seconds(clustered), seconds(in_order))
+    clusters_pay(seconds(clustered), seconds(in_order), false)
 }
 
 #[cfg(test)]

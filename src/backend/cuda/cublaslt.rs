@@ -2,12 +2,14 @@
 //!
 //! The library does not link cublasLt. Once opened it stays open, with one handle per device. A [`Matmul`] is
 //! a product of given sizes with the algorithm that cublasLt's heuristic ranks first among those that fit the
-//! workspace. Finding the algorithm is work of the host alone; running it only launches.
+//! workspace; K may be cut into other pieces than the heuristic wants ([`may_drop_columns`]). Finding the
+//! algorithm is work of the host alone; running it only launches.
 //!
 //! The first use costs (cublasLt 13.1, files cached in memory): opening the library 45 to 80 ms, its handle 2
 //! ms, the heuristic's first answer for a type of values 80 to 110 ms (halves), 72 to 107 (fp32), 35 to 52
 //! (doubles), 11 to 17 more (TF32), the first launch of an algorithm 0.05 to 15; later answers of the
-//! heuristic 0.03 to 0.5. Neither CUDA_MODULE_LOADING nor RTLD_LAZY lowers these times.
+//! heuristic 0.03 to 0.5, without the checks of other pieces, which were not timed. Neither CUDA_MODULE_LOADING
+//! nor RTLD_LAZY lowers these times.
 
 use std::ffi::{c_void, CStr};
 use std::ptr::null_mut;
@@ -256,9 +258,12 @@ fn may_drop_columns(k: i64, pieces: u32) -> bool {
 }
 
 /// Number of pieces nearest to `pieces` with which no columns of a K of so many values are dropped; 1 if there is none
-/// within a fourth of it.
+/// within a fourth of it, and one more.
 fn trusted_pieces(k: i64, pieces: u32) -> u32 {
-    let near = |apart: u32| [pieces.saturating_sub(apart), pieces + apart];
+    if k < STEP {
+        return 1;
+    }
+    let near = |apart: u32| [pieces.saturating_sub(apart), pieces.saturating_add(apart)];
     let all = (0..=pieces / 4 + 1).flat_map(near).filter(|&pieces| pieces > 1);
     all.into_iter().find(|&pieces| !may_drop_columns(k, pieces)).unwrap_or(1)
 }
@@ -483,7 +488,7 @@ mod tests {
 
     #[test]
     fn other_pieces_leave_steps_over() {
-        // 324 steps: in 11 pieces, not in 12; 320 in 19, not in 20; 2 in 3, since less than 2 pieces are none.
+        // 324 steps: in 11 pieces, not in 12; 320 in 19, not in 20; 2 in 3, since one piece is not looked for.
         assert_eq!([(20_744, 12), (20_488, 20), (20_744, 7)].map(|(k, p)| trusted_pieces(k, p)), [11, 19, 7]);
         assert_eq!(trusted_pieces(129, 2), 3);
         for k in (1..3000).chain([33_872, i64::MAX]) {

@@ -175,7 +175,8 @@ fn doubles_on_a_card_with_few_units_for_them_are_bound_by_those() {
             for algorithm in ALGORITHMS {
                 let seconds = spmm_seconds(device, matrix, algorithm, F64, 128);
                 assert!(seconds > 0.95 * products / most, "{matrix} {algorithm:?}");
-                // Singles are not bound by the units for doubles.
+                // Singles are not bound by the units for doubles. The bounds are low, since most of the time that
+                // is predicted for an H100 is not that of multiply-adds.
                 let slower = seconds / spmm_seconds(device, matrix, algorithm, F32, 128);
                 let on_h100 = seconds / spmm_seconds(&FITTED, matrix, algorithm, F64, 128);
                 assert!(on_h100 > 1.5 && slower > 1.5, "{matrix} {algorithm:?}: {on_h100} {slower}");

@@ -65,7 +65,7 @@ fn square(error: f64) -> f64 {
     }
 }
 
-/// Root of the mean of [`square`] of the errors of these cases: work, measured microseconds, and weight.
+/// Root of the weighted mean of [`square`] of the errors of these cases: work, measured microseconds, and weight.
 fn error(kernel: &Kernel, cases: &[(Work, f64, f64)]) -> f64 {
     let of = |(work, us, weight): &(Work, f64, f64)| weight * square((kernel.seconds(work) * 1e6 / us).ln());
     let weights: f64 = cases.iter().map(|case| case.2).sum();
