@@ -214,3 +214,66 @@ fn deterministic_plans_price_their_own_kernels() {
     }
     assert!(differ > 0);
 }
+
+/// SpMM problem in fp32 for a matrix of this shape; nothing reads its arrays.
+fn spmm_problem(a: &OwnedCsr<f64>, c_order: Order, n: i64) -> SpmmProblem {
+    let of_spmv = problem((a.rows as i64, a.cols as i64, a.nnz() as i64), Operation::NonTranspose);
+    SpmmProblem {
+        op: of_spmv.op,
+        op_b: Operation::NonTranspose,
+        a: of_spmv.a,
+        b_order: Order::Row,
+        c_order,
+        n_hint: n,
+        types: support::F32::TYPES,
+        value_updates: false,
+        ieee: false,
+    }
+}
+
+/// `row` counts with the rates of its kernels for aligned rows only if the operands allow these, with the same
+/// correction, and clusters of rows are weighed against that time.
+#[test]
+fn row_is_predicted_with_the_kernel_that_operands_allow() {
+    let types = support::F32::TYPES;
+    let query =
+        Query { op: OpKind::Spmm, format: Format::Csr, types, backend: BackendKind::Cuda, algorithm: None };
+    let rows = query.rows().unwrap();
+    let a = gallery::uniform(50_000, 50_000, 12, 1).unwrap();
+    let statistics = spmm::SpmmStatistics::of(&pattern(&a), types.a);
+    let mut uncorrected = Machine::H100;
+    uncorrected.learned = None;
+    let settings = Settings::default();
+    let choices = |machine: &Machine, c_order, clustered| {
+        let problem = spmm_problem(&a, c_order, 64);
+        let inspection = SpmmInspection { statistics, clustered, backend_state: Box::new(()) };
+        super::spmm(&problem, &rows, &settings, machine, Some(&inspection)).unwrap()
+    };
+    let seconds = |choices: &[Choice], algorithm| {
+        choices.iter().find(|choice| choice.algorithm() == algorithm).unwrap().predicted_seconds
+    };
+    let mut ratios = Vec::new();
+    for machine in [&Machine::H100, &uncorrected] {
+        let [by_rows, by_columns] = [Order::Row, Order::Col].map(|order| choices(machine, order, None));
+        ratios.push(seconds(&by_columns, Algorithm::Row) / seconds(&by_rows, Algorithm::Row));
+        assert_eq!(seconds(&by_columns, Algorithm::Window), seconds(&by_rows, Algorithm::Window));
+    }
+    assert!(ratios[0] > 1.1 && (ratios[0] / ratios[1] - 1.0).abs() < 1e-9, "{ratios:?}");
+    // Clusters with ever fewer columns are taken at some point, and by columns of C no later than by rows.
+    for machine in [&Machine::H100, &uncorrected] {
+        let taken = |order| {
+            let has_gained = |share: &f64| {
+                let clustered =
+                    spmm::SpmmStatistics { counts: statistics.counts.hoped(*share), ..statistics };
+                let with = choices(machine, order, Some(clustered));
+                seconds(&with, Algorithm::Window)
+                    != seconds(&choices(machine, order, None), Algorithm::Window)
+            };
+            let shares: Vec<_> = (1..=40).map(|at| f64::from(at) / 40.0).collect();
+            shares.iter().rposition(has_gained)
+        };
+        let (by_rows, by_columns) = (taken(Order::Row), taken(Order::Col));
+        assert!(by_rows.is_some() && by_columns >= by_rows, "{by_rows:?} {by_columns:?}");
+        assert!(by_columns < Some(39), "{by_columns:?}");
+    }
+}
