@@ -21,6 +21,7 @@ use self::analysis::Amortized;
 pub use self::choice::{Choice, Clusters, Decided, Method, Multiplier, RowOrder, Source};
 use self::device::Ratios;
 pub use self::inspection::{SpgemmInspection, SpmmInspection, SpmvInspection};
+use self::learned::Correction;
 use self::roofline::Machine;
 use self::spmv::statistics::SpmvStatistics;
 use self::spmv::{estimate, Widths};
@@ -183,6 +184,26 @@ fn seconds_of_row(
         return of_any * (corrected / by_rates);
     }
     corrected
+}
+
+/// Least corrected seconds of algorithms with the rows in their order.
+fn least_in_order(
+    problem: &SpmmProblem,
+    of_rows: (&spmm::Rates, &spmm::SpmmStatistics),
+    (in_order, correction): (&[(Algorithm, f64)], Option<&Correction<'_>>),
+) -> Result<f64> {
+    let mut least = f64::INFINITY;
+    for &(algorithm, predicted) in in_order {
+        let corrected = spmm::corrected(correction, algorithm, predicted);
+        least = match algorithm {
+            Algorithm::Row => sources(&problem.a, problem.op, "A")?
+                .into_iter()
+                .map(|source| seconds_of_row(problem, source, of_rows, (predicted, corrected)))
+                .fold(least, f64::min),
+            _ => least.min(corrected),
+        };
+    }
+    Ok(least)
 }
 
 /// Choices for a product with dense operands, best first. `cost` returns bytes and seconds of one execution;
@@ -469,43 +490,32 @@ pub fn spmm(
         let in_order: Vec<_> = in_order.collect();
         let n = problem.n_hint;
         let own = spmm::correction(machine, &inspection.statistics, types, n, &in_order);
-        let corrected_row = |source, (predicted, corrected)| {
-            seconds_of_row(problem, source, (rates, &inspection.statistics), (predicted, corrected))
-        };
-        let mut best = f64::INFINITY;
-        for &(algorithm, predicted) in &in_order {
-            let seconds = spmm::corrected(own.as_ref(), algorithm, predicted);
-            match algorithm {
-                Algorithm::Row => {
-                    for source in sources(&problem.a, problem.op, "A")? {
-                        best = best.min(corrected_row(source, (predicted, seconds)));
-                    }
-                }
-                _ => best = best.min(seconds),
+        let of_rows = (rates, &inspection.statistics);
+        let gains = match &clustered {
+            Some((statistics, found)) => {
+                let of_clusters =
+                    spmm::correction_of_clusters(machine, statistics, types, n, (&in_order, found.seconds));
+                let with = spmm::corrected(of_clusters.as_ref(), Algorithm::Window, found.seconds);
+                let best = least_in_order(problem, of_rows, (&in_order, own.as_ref()))?;
+                spmm::clusters_pay(with, best, own.is_some()).then_some((*found, of_clusters))
             }
-        }
-        let of_clusters = clustered.as_ref().and_then(|(statistics, found)| {
-            spmm::correction_of_clusters(machine, statistics, types, n, (&in_order, found.seconds))
-        });
-        let gains = clustered.as_ref().filter(|(_, found)| {
-            let with = spmm::corrected(of_clusters.as_ref(), Algorithm::Window, found.seconds);
-            spmm::clusters_pay(with, best, own.is_some())
-        });
+            None => None,
+        };
         let (a, effort) = (&problem.a, settings.effort);
         let choices = dense_choices(a, problem.op, rows, effort, Some(amortized), |algorithm, source| {
-            let (found, correction) = match (algorithm, gains) {
-                (Algorithm::Window, Some((_, found))) => (*found, &of_clusters),
+            let (found, correction) = match (algorithm, &gains) {
+                (Algorithm::Window, Some((found, of_clusters))) => (*found, of_clusters),
                 _ => (of(&inspection.statistics, algorithm), &own),
             };
             let corrected = spmm::corrected(correction.as_ref(), algorithm, found.seconds);
             let seconds = match algorithm {
-                Algorithm::Row => corrected_row(source, (found.seconds, corrected)),
+                Algorithm::Row => seconds_of_row(problem, source, of_rows, (found.seconds, corrected)),
                 _ => corrected,
             };
             (found.bytes, seconds)
         })?;
         let mut choices = different_first(choices);
-        let found = match (settings.reorder, gains) {
+        let found = match (settings.reorder, &gains) {
             (Reorder::Auto, Some(_)) => Clusters::Yes,
             _ => Clusters::No,
         };

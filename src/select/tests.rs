@@ -30,6 +30,22 @@ fn problem(a: (i64, i64, i64), op: Operation) -> SpmvProblem {
     SpmvProblem { op, a, types: support::F64::TYPES, value_updates: false }
 }
 
+/// SpMM problem with a matrix of this shape; nothing reads its arrays.
+fn spmm_problem<V>(a: &OwnedCsr<V>, types: Types, c_order: Order, n: i64) -> SpmmProblem {
+    let of_spmv = problem((a.rows as i64, a.cols as i64, a.nnz() as i64), Operation::NonTranspose);
+    SpmmProblem {
+        op: of_spmv.op,
+        op_b: Operation::NonTranspose,
+        a: of_spmv.a,
+        b_order: Order::Row,
+        c_order,
+        n_hint: n,
+        types,
+        value_updates: false,
+        ieee: false,
+    }
+}
+
 fn rows(backend: BackendKind, algorithm: Option<Algorithm>) -> Vec<&'static Row> {
     let (format, types) = (Format::Csr, support::F64::TYPES);
     Query { op: OpKind::Spmv, format, types, backend, algorithm }.rows().unwrap()
@@ -182,18 +198,7 @@ fn deterministic_plans_price_their_own_kernels() {
     let mut differ = 0;
     for of_a_row in [64, 96, 128, 160, 192, 256, 512] {
         let a = gallery::uniform(side, side, of_a_row, 1).unwrap();
-        let of_spmv = problem((side as i64, side as i64, a.nnz() as i64), Operation::NonTranspose);
-        let problem = SpmmProblem {
-            op: of_spmv.op,
-            op_b: Operation::NonTranspose,
-            a: of_spmv.a,
-            b_order: Order::Row,
-            c_order: Order::Row,
-            n_hint: n as i64,
-            types,
-            value_updates: false,
-            ieee: false,
-        };
+        let problem = spmm_problem(&a, types, Order::Row, n as i64);
         let statistics = spmm::SpmmStatistics::of(&pattern(&a), types.a);
         let inspection = SpmmInspection { statistics, clustered: None, backend_state: Box::new(()) };
         let choices = |deterministic| {
@@ -215,22 +220,6 @@ fn deterministic_plans_price_their_own_kernels() {
     assert!(differ > 0);
 }
 
-/// SpMM problem in fp32 for a matrix of this shape; nothing reads its arrays.
-fn spmm_problem(a: &OwnedCsr<f64>, c_order: Order, n: i64) -> SpmmProblem {
-    let of_spmv = problem((a.rows as i64, a.cols as i64, a.nnz() as i64), Operation::NonTranspose);
-    SpmmProblem {
-        op: of_spmv.op,
-        op_b: Operation::NonTranspose,
-        a: of_spmv.a,
-        b_order: Order::Row,
-        c_order,
-        n_hint: n,
-        types: support::F32::TYPES,
-        value_updates: false,
-        ieee: false,
-    }
-}
-
 /// `row` counts with the rates of its kernels for aligned rows only if the operands allow these, with the same
 /// correction, and clusters of rows are weighed against that time.
 #[test]
@@ -245,7 +234,7 @@ fn row_is_predicted_with_the_kernel_that_operands_allow() {
     uncorrected.learned = None;
     let settings = Settings::default();
     let choices = |machine: &Machine, c_order, clustered| {
-        let problem = spmm_problem(&a, c_order, 64);
+        let problem = spmm_problem(&a, types, c_order, 64);
         let inspection = SpmmInspection { statistics, clustered, backend_state: Box::new(()) };
         super::spmm(&problem, &rows, &settings, machine, Some(&inspection)).unwrap()
     };

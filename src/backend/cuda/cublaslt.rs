@@ -252,7 +252,8 @@ fn fitting(found: &[Heuristic], workspace: usize, rank: usize) -> Option<&Heuris
 /// Returns whether cublasLt may leave out the last columns of A, and rows of B, when it cuts a K of so many 16-bit
 /// values into pieces. Version 13.1 does so with some kernels where its steps of 64 columns can be dealt out evenly to
 /// the pieces and a few columns are left, of which up to 24 were seen (219 × 20744 × 128 in 12 pieces: 324 steps and 8
-/// columns, which no piece has). docs/algorithms/dense.md says how often.
+/// columns, which no piece has). docs/algorithms/dense.md says how often. That is a rule from measurements of one version,
+/// which is applied to all.
 fn may_drop_columns(k: i64, pieces: u32) -> bool {
     pieces > 1 && k % STEP != 0 && (k / STEP) % i64::from(pieces) == 0
 }
@@ -266,6 +267,108 @@ fn trusted_pieces(k: i64, pieces: u32) -> u32 {
     let near = |apart: u32| [pieces.saturating_sub(apart), pieces.saturating_add(apart)];
     let all = (0..=pieces / 4 + 1).flat_map(near).filter(|&pieces| pieces > 1);
     all.into_iter().find(|&pieces| !may_drop_columns(k, pieces)).unwrap_or(1)
+}
+
+/// Search for the algorithm of a product, by its description, its matrices A, B and D, and what is preferred.
+struct Search<'a> {
+    library: &'a CublasLt,
+    sizes: &'a Sizes,
+    description: &'a OwnedObject,
+    operands: [&'a OwnedObject; 3],
+    preference: OwnedObject,
+}
+
+impl Search<'_> {
+    /// Returns, of the algorithms of the heuristic for this workspace and these reduction schemes, the one of rank `rank`
+    /// ([`fitting`]).
+    fn ask(&self, workspace: usize, reductions: u32, rank: usize) -> Result<Option<[u64; 8]>> {
+        let functions = self.library.functions;
+        set(functions.preference_set, &self.preference, PREF_REDUCTION_SCHEME_MASK, reductions)?;
+        set(functions.preference_set, &self.preference, PREF_MAX_WORKSPACE_BYTES, workspace)?;
+        let mut found = [Heuristic::NONE; LT_CANDIDATES];
+        let mut count = 0;
+        let [a, b, d] = self.operands;
+        // SAFETY: all descriptors are live, and the answers are valid for this many writes.
+        let code = unsafe {
+            (functions.heuristic)(
+                driver::raw(self.library.handle),
+                self.description.raw(),
+                a.raw(),
+                b.raw(),
+                d.raw(),
+                d.raw(),
+                self.preference.raw(),
+                LT_CANDIDATES as i32,
+                found.as_mut_ptr(),
+                &mut count,
+            )
+        };
+        if code == NOT_SUPPORTED {
+            return Ok(None);
+        }
+        check(code, "choosing an algorithm")?;
+        let found = &found[..count.clamp(0, LT_CANDIDATES as i32) as usize];
+        // One without an algorithm has no attributes either.
+        let found: Vec<_> =
+            found.iter().filter(|found| found.state == 0).filter_map(|found| self.trusted(found)).collect();
+        Ok(fitting(&found, self.sizes.workspace, rank).map(|found| found.algorithm))
+    }
+
+    /// Returns the algorithm, or, if it may drop columns, the same with K in other pieces; `None` if it is left out.
+    fn trusted(&self, found: &Heuristic) -> Option<Heuristic> {
+        if self.sizes.input.size() != 2 {
+            return Some(*found);
+        }
+        let mut pieces = 0_u32;
+        let to = (&raw mut pieces).cast();
+        // SAFETY: the algorithm is one that the heuristic found, and `pieces` is valid for a write.
+        let code = unsafe {
+            (self.library.functions.algorithm_get)(
+                found.algorithm.as_ptr(),
+                ALGORITHM_PIECES,
+                to,
+                size_of::<u32>(),
+                null_mut(),
+            )
+        };
+        match (code, may_drop_columns(self.sizes.k, pieces)) {
+            (0, false) => Some(*found),
+            (0, true) => match trusted_pieces(self.sizes.k, pieces) {
+                1 => None,
+                pieces => self.in_pieces(found, pieces),
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns the algorithm with K in so many pieces, if cublasLt supports that.
+    fn in_pieces(&self, found: &Heuristic, pieces: u32) -> Option<Heuristic> {
+        let functions = self.library.functions;
+        let (mut changed, mut answer) = (found.algorithm, Heuristic::NONE);
+        let value = (&raw const pieces).cast();
+        // SAFETY: `changed` is an algorithm of the heuristic, and the value is valid for reads of its size.
+        let code = unsafe {
+            (functions.algorithm_set)(changed.as_mut_ptr(), ALGORITHM_PIECES, value, size_of::<u32>())
+        };
+        if code != 0 {
+            return None;
+        }
+        let [a, b, d] = self.operands;
+        // SAFETY: all descriptors are live, and the answer is valid for a write.
+        let code = unsafe {
+            (functions.algorithm_check)(
+                driver::raw(self.library.handle),
+                self.description.raw(),
+                a.raw(),
+                b.raw(),
+                d.raw(),
+                d.raw(),
+                changed.as_ptr(),
+                &mut answer,
+            )
+        };
+        (code == 0).then_some(Heuristic { algorithm: changed, ..answer })
+    }
 }
 
 impl Matmul {
@@ -311,87 +414,8 @@ impl Matmul {
         for (attribute, alignment) in PREF_MIN_ALIGNMENT.into_iter().zip(alignments) {
             set(functions.preference_set, &preference, attribute, alignment)?;
         }
-        // An algorithm with K in other pieces, if cublasLt supports that.
-        let in_pieces = |found: &Heuristic, pieces: u32| {
-            let (mut changed, mut answer) = (found.algorithm, Heuristic::NONE);
-            // SAFETY: `changed` is an algorithm of the heuristic, and the value is valid for reads of its size.
-            let code = unsafe {
-                let value = (&raw const pieces).cast();
-                (functions.algorithm_set)(changed.as_mut_ptr(), ALGORITHM_PIECES, value, size_of::<u32>())
-            };
-            if code != 0 {
-                return None;
-            }
-            // SAFETY: all descriptors are live, and the answer is valid for a write.
-            let code = unsafe {
-                (functions.algorithm_check)(
-                    driver::raw(library.handle),
-                    description.raw(),
-                    a.raw(),
-                    b.raw(),
-                    d.raw(),
-                    d.raw(),
-                    changed.as_ptr(),
-                    &mut answer,
-                )
-            };
-            (code == 0).then_some(Heuristic { algorithm: changed, ..answer })
-        };
-        // None for an algorithm that is left out.
-        let trusted = |found: &Heuristic| {
-            if sizes.input.size() != 2 {
-                return Some(*found);
-            }
-            let mut pieces = 0_u32;
-            let to = (&raw mut pieces).cast();
-            // SAFETY: the algorithm is one that the heuristic found, and `pieces` is valid for a write.
-            let code = unsafe {
-                (functions.algorithm_get)(
-                    found.algorithm.as_ptr(),
-                    ALGORITHM_PIECES,
-                    to,
-                    size_of::<u32>(),
-                    null_mut(),
-                )
-            };
-            match (code, may_drop_columns(sizes.k, pieces)) {
-                (0, false) => Some(*found),
-                (0, true) => match trusted_pieces(sizes.k, pieces) {
-                    1 => None,
-                    pieces => in_pieces(found, pieces),
-                },
-                _ => None,
-            }
-        };
-        let ask = |workspace: usize, reductions: u32| {
-            set(functions.preference_set, &preference, PREF_REDUCTION_SCHEME_MASK, reductions)?;
-            set(functions.preference_set, &preference, PREF_MAX_WORKSPACE_BYTES, workspace)?;
-            let mut found = [Heuristic::NONE; LT_CANDIDATES];
-            let mut count = 0;
-            // SAFETY: all descriptors are live, and the answers are valid for this many writes.
-            let code = unsafe {
-                (functions.heuristic)(
-                    driver::raw(library.handle),
-                    description.raw(),
-                    a.raw(),
-                    b.raw(),
-                    d.raw(),
-                    d.raw(),
-                    preference.raw(),
-                    LT_CANDIDATES as i32,
-                    found.as_mut_ptr(),
-                    &mut count,
-                )
-            };
-            if code == NOT_SUPPORTED {
-                return Ok(None);
-            }
-            check(code, "choosing an algorithm")?;
-            let found = &found[..count.clamp(0, LT_CANDIDATES as i32) as usize];
-            // One without an algorithm has no attributes either.
-            let found: Vec<_> = found.iter().filter(|found| found.state == 0).filter_map(trusted).collect();
-            Ok::<_, Error>(fitting(&found, sizes.workspace, rank).map(|found| found.algorithm))
-        };
+        let search = Search { library, sizes, description: &description, operands: [&a, &b, &d], preference };
+        let ask = |workspace: usize, reductions: u32| search.ask(workspace, reductions, rank);
         let mut found = ask(sizes.workspace.max(LT_WORKSPACE), REDUCTION_COMPUTE_TYPE)?;
         if found.is_none() && sizes.workspace < LT_WORKSPACE {
             found = ask(sizes.workspace, REDUCTION_COMPUTE_TYPE)?;

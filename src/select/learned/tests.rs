@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
-use std::io::Read;
 
 use super::*;
 use crate::matrix::compressed::Pattern;
+use crate::select::spmm::tests::unpacked;
 use crate::support::{self, Combo};
 use crate::types::DataType;
 
@@ -137,9 +137,7 @@ struct Measured {
 }
 
 fn measured(op: &str) -> Vec<Measured> {
-    let mut text = String::new();
-    let table = if op == "spmv" { SPMV_MEASURED } else { SPMM_MEASURED };
-    flate2::read::GzDecoder::new(table).read_to_string(&mut text).unwrap();
+    let text = unpacked(if op == "spmv" { SPMV_MEASURED } else { SPMM_MEASURED });
     let algorithm = |name: &str| match (op, name) {
         ("spmm", "sell") => Some(Algorithm::SpmmSell),
         ("spmm", "row") => Some(Algorithm::Row),

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
-use std::io::Read;
 
 use super::*;
 use crate::matrix::compressed::Pattern;
 use crate::reorder::policy::POLICIES;
+use crate::select::spmm::tests::unpacked;
 
 /// Network of one layer, whose outputs are the logarithms of some features, shifted.
 fn network(outputs: &[(Reorder, usize, f32)]) -> Network {
@@ -108,8 +108,7 @@ fn order_of(name: &str) -> Reorder {
 
 /// Measured products of a form.
 fn measured(form: &str) -> Vec<Measured> {
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(MEASURED).read_to_string(&mut text).unwrap();
+    let text = unpacked(MEASURED);
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.starts_with("number"));
     let (mut features, mut out) = (BTreeMap::new(), Vec::new());
     for fields in lines.map(|line| line.split('\t').collect::<Vec<_>>()) {

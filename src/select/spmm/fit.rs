@@ -9,8 +9,9 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use super::tests::{cases, memory_ratio, types_of, unpacked, Case, RATES};
+use super::tests::{cases, memory_ratio, unpacked, Case, RATES};
 use super::*;
+use crate::select::device::fit::types;
 use crate::select::spmv::fit::minimize;
 
 /// Field of [`Rates`]: its name, its number of classes of values, and access to the kernels of a class.
@@ -269,7 +270,7 @@ fn statistics_of(numbers: &[f64]) -> SpmmStatistics {
     SpmmStatistics { cols: of("cols") as usize, longest: of("longest") as usize, counts }
 }
 
-/// Kernels of rows in the tables.
+/// Returns `row` or `sell`, if the tables call it so.
 fn of_rows(name: &str) -> Option<Algorithm> {
     [Algorithm::Row, Algorithm::SpmmSell].into_iter().find(|algorithm| algorithm.name() == name)
 }
@@ -286,7 +287,7 @@ fn product_of(line: &str) -> Option<(Types, i64, SpmmStatistics, Vec<&str>)> {
     let fields: Vec<_> = line.split('\t').collect();
     let (10, Some(&"spmm")) = (fields.len(), fields.get(5)) else { return None };
     let numbers: Vec<f64> = fields[8].split(' ').map(|number| number.parse().unwrap()).collect();
-    Some((types_of(fields[6])?, fields[7].parse().unwrap(), statistics_of(&numbers), fields))
+    Some((types(fields[6])?, fields[7].parse().unwrap(), statistics_of(&numbers), fields))
 }
 
 /// Prints the rates of `row` and `sell`. A time that is far from the best of its product counts little.
@@ -371,7 +372,7 @@ fn predictions_again() {
 fn of_a_second_device() {
     use super::tests::{corpus_statistics, ALGORITHMS};
     use crate::select::counted::CountedProblem;
-    use crate::select::device::fit::{compare, types, ProductKey};
+    use crate::select::device::fit::{compare, ProductKey};
     use crate::types::BackendKind;
     let corpus_statistics = corpus_statistics();
     let known = |product: &ProductKey| {

@@ -9,6 +9,7 @@ use super::*;
 use crate::format::window::SHAPE;
 use crate::matrix::compressed::Pattern;
 use crate::matrix::testing::pattern;
+use crate::select::device::fit::types;
 use crate::support::{self, Combo};
 use matrices::gallery::{self, Set};
 use matrices::market::{read_market_file, MarketValues};
@@ -22,7 +23,7 @@ pub(crate) const ALGORITHMS: [Algorithm; 5] =
     [Algorithm::Row, Algorithm::SpmmSell, Algorithm::Window, Algorithm::Smat, Algorithm::Dense];
 
 /// Text of a table of `tarsia sample`.
-pub(super) fn unpacked(table: &[u8]) -> String {
+pub(in crate::select) fn unpacked(table: &[u8]) -> String {
     let mut text = String::new();
     flate2::read::MultiGzDecoder::new(table).read_to_string(&mut text).unwrap();
     text
@@ -41,17 +42,6 @@ pub(super) static RATES: Rates = H100;
 /// Rates for this ratio.
 pub(super) fn rates_with(memory: f64) -> Rates {
     H100.scaled(&Ratios { memory, ..Ratios::SAME })
-}
-
-/// Value types of a precision of the tables.
-pub(super) fn types_of(precision: &str) -> Option<Types> {
-    match precision {
-        "f16" => Some(support::F16::TYPES),
-        "f32" => Some(support::F32::TYPES),
-        "tf32" => Some(support::Tf32::TYPES),
-        "f64" => Some(support::F64::TYPES),
-        _ => None,
-    }
 }
 
 /// Measured time of an algorithm for a product.
@@ -117,7 +107,7 @@ pub(super) fn cases() -> Vec<Case> {
     for fields in text.lines().map(|line| line.split('\t').collect::<Vec<_>>()) {
         let (10, Some(&"spmm")) = (fields.len(), fields.get(5)) else { continue };
         let (matrix, precision, n) = (fields[1], fields[6], fields[7].parse().unwrap());
-        let Some(types) = types_of(precision) else { continue };
+        let Some(types) = types(precision) else { continue };
         // The table of statistics names imitations as what they imitate.
         let statistics = corpus_statistics[matrix.trim_end_matches('~')][usize::from(types.a.size() > 2)];
         for time in fields[9].split(' ') {
