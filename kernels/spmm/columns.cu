@@ -1,4 +1,4 @@
-// SpMM `row` without analysis, C = alpha · A · B + beta · C, where the columns of B and of C are
+// SpMM `row` without a plan, C = alpha · A · B + beta · C, where the columns of B and of C are
 // contiguous and neighbouring rows of A read neighbouring rows of B, as in grids and meshes.
 //
 // A thread takes a row of A. The lanes of a warp take neighbouring rows, so that they read a column

@@ -73,8 +73,9 @@ __device__ __forceinline__ int scatter_sums(Acc (&sums)[COLUMNS], int lane) {
 // Adds the partial sums that blocks have of a split row, which the first warp of each block holds
 // in all its groups of GROUP lanes. The warp that comes last of JOINED parts adds their sums, and
 // the results of these are added in the same way. column: position of the lane's sums in a row of
-// sums; negative for none. Returns whether this warp has the row's sums.
-template <int GROUP, class Acc, int COUNT, class Column>
+// sums; negative for none. Returns whether this warp has the row's sums. STORED: the warp has
+// stored its own partial sums already.
+template <int GROUP, bool STORED = false, class Acc, int COUNT, class Column>
 __device__ __forceinline__ bool join_parts(Acc (&sums)[COUNT], const Part &part, Acc *partial,
                                            int64_t stride, unsigned *counters, Column column) {
     // Number of sums that a group loads together: the more groups there are, the fewer each loads.
@@ -82,8 +83,8 @@ __device__ __forceinline__ bool join_parts(Acc (&sums)[COUNT], const Part &part,
     constexpr int FITS = 2 * GROUP / int(sizeof(Acc) * COUNT);
     constexpr int DEPTH = FITS < 1 || COUNT > 4 ? 1 : FITS > 4 ? 4 : FITS;
     const int lane = threadIdx.x % 32, group = lane / GROUP;
-    const auto is_last = [&](Acc *to, unsigned *counter, int all) {
-        if (group == 0) {
+    const auto is_last = [&](Acc *to, unsigned *counter, int all, bool stores) {
+        if (stores && group == 0) {
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) {
                 if (column(i) >= 0)
@@ -120,14 +121,14 @@ __device__ __forceinline__ bool join_parts(Acc (&sums)[COUNT], const Part &part,
     Acc *const first = partial + part.first * stride;
     Acc *const of_joined = first + int64_t(joined) * JOINED * stride;
     counters += part.counter;
-    if (!is_last(first + part.index * stride, counters + joined, others))
+    if (!is_last(first + part.index * stride, counters + joined, others, !STORED))
         return false;
     add_all(of_joined, stride, others);
     if (all == 1)
         return true;
     // Replaces the first part's sums, which no other warp reads.
     __syncwarp();
-    if (!is_last(of_joined, counters + all, all))
+    if (!is_last(of_joined, counters + all, all, true))
         return false;
     add_all(first, JOINED * stride, all);
     return true;

@@ -7,7 +7,7 @@ using namespace tarsia;
 
 // Bits of `flags`: 1, C's rows are aligned for packs; 2, sums are stored to C unscaled, in the
 // accumulator's type; 4, B is conjugated (narrow); 8, B's rows are aligned for packs (narrow); 16,
-// the kernel ends after the one before it (a product without analysis, which programmatic dependent
+// the kernel ends after the one before it (a product without a plan, which programmatic dependent
 // launch allows to begin early); 32, it computes nothing where spmm/columns.cu has; from bit 8 on,
 // log2 of the tiles that are neighbours in the grid.
 #define PARAMETERS(A, X, Y, Acc, J)                                                                \
@@ -39,7 +39,7 @@ using namespace tarsia;
      : sizeof(J) == 8                    ? (sizeof(X) == 8 ? 24 : 28)                              \
      : sizeof(X) == 8                    ? (sizeof(A) < 8 ? 28 : WARPS_OF_DOUBLES)                 \
                                          : 32)
-// A product without analysis reads nothing that the kernel before it (which makes the lists)
+// A product without a plan reads nothing that the kernel before it (which makes the lists)
 // writes, so it does not wait at its beginning. But the kernel after it reads the lists, and waits
 // only for this kernel to end: so this one must not end before the one that makes the lists. The
 // decision of spmm/columns.cu can be read without a wait, too: the kernel that makes the lists
@@ -212,7 +212,7 @@ KERNELS(narrow, (c64, 32), (spmm_row_c64_32_narrow4_4, 4, 4), (spmm_row_c64_32_n
 KERNELS(narrow, (c64, 64), (spmm_row_c64_64_narrow4_4, 4, 4), (spmm_row_c64_64_narrow4_16, 4, 16),
         (spmm_row_c64_64_narrow8_4, 8, 4), (spmm_row_c64_64_narrow8_16, 8, 16))
 
-// Kernels of the same forms for the rows in lists that are made without analysis.
+// Kernels of the same forms for the rows in lists that are made without a plan.
 #define KERNEL_packlists(name, types, J, lanes)                                                    \
     KERNEL_OF(PACK_LISTS, name, int##J##_t, lanes, TYPES_##types)
 #define PACK_LISTS(name, J, lanes, A, X, Y, Acc)                                                   \

@@ -50,7 +50,7 @@ struct Tasks {
     unsigned *counters;
     int64_t counter_count;
     int64_t rows, rows_a_run;
-    // Without analysis, runs of more than `run_limit` entries are in the lists of parts and
+    // Without a plan, runs of more than `run_limit` entries are in the lists of parts and
     // shared rows that spmm_tasks_unanalyzed makes; `lengths` are the lengths of the list of shared
     // rows and of the list of parts, and behind them the decision of spmm/columns.cu.
     int64_t run_limit;
@@ -70,7 +70,7 @@ struct Share {
     int length, rows; // rows = 0: nothing to store
 };
 
-// Loads a run from a list. (Lists that are made without analysis are written by the previous
+// Loads a run from a list. (Lists that are made without a plan are written by the previous
 // kernel. They are read only after their lengths, which are read after wait_for_previous.)
 __device__ __forceinline__ Share load_run(const Run *from) {
     const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(from));
@@ -201,7 +201,7 @@ template <class Acc> struct Partial {
 // multiple of WIDTH. B's columns are contiguous, and row_stride is in bytes. ALIGNED: B's rows are
 // aligned to 16 bytes; otherwise WIDTH is 1, and a complex B may be aligned only to its parts. With
 // WIDTH > 1, B is loaded by 16 bytes, and C, too, if `flags` (spmm/row.cu) say that its rows are
-// aligned. With LISTS, the block takes one turn of the lists that were made without analysis, and
+// aligned. With LISTS, the block takes one turn of the lists that were made without a plan, and
 // nothing else; otherwise it takes the other rows or, with analysis, all rows. What few registers
 // would hold is read again from shared memory or the parameters: some variants spilled.
 template <bool LISTS, class Value, class X, class Y, class Acc, class Column, int LANES, int WIDTH,

@@ -11,7 +11,7 @@ using namespace tarsia;
 template <class A, class X> constexpr int blocks(int lanes, int packs) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
     if (sizeof(X) == 8)
-        return packs > 1 ? 5 : 7;
+        return packs > 1 ? 5 : lanes < 8 ? 6 : 7;
     if (same<X, bf16>)
         return 5;
     if (sizeof(X) == 4)

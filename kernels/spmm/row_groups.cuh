@@ -85,35 +85,43 @@ __device__ __forceinline__ GroupShare share_of_group(const GroupTasks &tasks, ui
     return own;
 }
 
-// Entries of A: the lane's next one, and where the ones after it are.
-template <class Value, class Factor, int LANES> struct EntryStream {
-    const int32_t *next_index;
+// Entries of A: the lane's next ones, LANES from each other, and where the ones after them are.
+template <class J, class Value, class Factor, int LANES, int COUNT> struct EntryStream {
+    const J *next_index;
     const Value *next_value;
-    // The column is kept as it is stored, so that nothing waits for the load before it is used.
-    int32_t index;
-    Factor factor;
+    // Columns are kept as they are stored, so that nothing waits for the loads before they are
+    // used.
+    J index[COUNT];
+    Factor factor[COUNT];
 
-    // Loads the group's entry number `entry`, which is this lane's next one.
+    // Loads the group's entries from number `entry` on, which is this lane's next one.
     __device__ __forceinline__ void fetch(int entry, int length) {
-        if (entry < length) {
-            index = load(next_index);
-            factor = widen<Factor>(load(next_value));
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            if (entry + i * LANES < length) {
+                index[i] = load(next_index + i * LANES);
+                factor[i] = widen<Factor>(load(next_value + i * LANES));
+            }
         }
-        next_index += LANES;
-        next_value += LANES;
+        next_index += COUNT * LANES;
+        next_value += COUNT * LANES;
     }
 };
 
-// Adds the products of NOW entries from number `turn` of the group's lanes on, of which `left` are
-// there. whole: all are. columns: the lane's first column of B; at, factor: each lane's entry, as
-// an offset in packs and a value.
-template <bool whole, int LANES, int NOW, class X, class Acc, class Factor, int WIDTH, int PACKS>
+// Adds the products of NOW entries from number `turn` of the group's on, of which `left` are there.
+// whole: all are. columns: the lane's first column of B; at, factor: each lane's entries, as
+// offsets in packs and values.
+template <bool whole, int LANES, int NOW, class X, int WIDTH, int PACKS, int OF_LANE, class Acc,
+          class Factor>
 __device__ __forceinline__ void add_entries(Acc (&sums)[PACKS * WIDTH], const char *columns,
-                                            uint32_t at, Factor factor, int turn, int left) {
+                                            const uint32_t (&at)[OF_LANE],
+                                            const Factor (&factor)[OF_LANE], int turn, int left) {
     Pack<X, WIDTH> packs[NOW][PACKS];
 #pragma unroll
     for (int u = 0; u < NOW; ++u) {
-        const char *from = columns + uint64_t(__shfl_sync(ALL_LANES, at, turn + u, LANES)) * 16;
+        const uint32_t of_all =
+            __shfl_sync(ALL_LANES, at[(turn + u) / LANES], (turn + u) % LANES, LANES);
+        const char *from = columns + uint64_t(of_all) * 16;
 #pragma unroll
         for (int p = 0; p < PACKS; ++p) {
             if (whole || u < left)
@@ -122,11 +130,58 @@ __device__ __forceinline__ void add_entries(Acc (&sums)[PACKS * WIDTH], const ch
     }
 #pragma unroll
     for (int u = 0; u < NOW; ++u) {
-        const Factor of_all = __shfl_sync(ALL_LANES, factor, turn + u, LANES);
+        const Factor of_all =
+            __shfl_sync(ALL_LANES, factor[(turn + u) / LANES], (turn + u) % LANES, LANES);
 #pragma unroll
         for (int p = 0; p < PACKS; ++p) {
             if (whole || u < left)
                 add_pack(sums + p * WIDTH, widen<Acc>(of_all), packs[u][p]);
+        }
+    }
+}
+
+// Adds the products of a group's `length` entries, the first of which are at `indices` and
+// `values`. columns: the lane's first column of B; b_packs: packs of 16 bytes between rows of B;
+// OF_LANE: entries that a lane loads at a time. The groups of a warp loop together; a group that is
+// done idles.
+template <int LANES, class X, int WIDTH, int PACKS, int OF_LANE, class J, class Value, class Acc>
+__device__ __forceinline__ void add_group_entries(Acc (&sums)[PACKS * WIDTH], const char *columns,
+                                                  uint32_t b_packs, const J *indices,
+                                                  const Value *values, int32_t base, int length) {
+    constexpr int OF_GROUP = LANES * OF_LANE, NOW = OF_GROUP < FLIGHT ? OF_GROUP : FLIGHT;
+    using Factor = typename Either<sizeof(Value) == 2, Acc, Value>::type;
+    const int lane = threadIdx.x % LANES;
+    EntryStream<J, Value, Factor, LANES, OF_LANE> entries;
+    entries.next_index = indices + lane;
+    entries.next_value = values + lane;
+#pragma unroll
+    for (int i = 0; i < OF_LANE; ++i) {
+        entries.index[i] = J(base);
+        entries.factor[i] = zero<Factor>();
+    }
+    const int longest = __reduce_max_sync(ALL_LANES, length),
+              shortest = __reduce_min_sync(ALL_LANES, length);
+    entries.fetch(lane, length);
+    for (int first = 0; first < longest; first += OF_GROUP) {
+        // Offsets of their rows of B, in packs.
+        uint32_t at[OF_LANE];
+        Factor factor[OF_LANE];
+#pragma unroll
+        for (int i = 0; i < OF_LANE; ++i) {
+            at[i] = uint32_t(entries.index[i] - base) * b_packs;
+            factor[i] = entries.factor[i];
+        }
+        if (first + OF_GROUP < longest)
+            entries.fetch(first + OF_GROUP + lane, length);
+#pragma unroll
+        for (int turn = 0; turn < OF_GROUP; turn += NOW) {
+            if (first + turn + NOW <= shortest) {
+                add_entries<true, LANES, NOW, X, WIDTH, PACKS>(sums, columns, at, factor, turn,
+                                                               NOW);
+            } else if (first + turn < longest) {
+                add_entries<false, LANES, NOW, X, WIDTH, PACKS>(sums, columns, at, factor, turn,
+                                                                length - first - turn);
+            }
         }
     }
 }
@@ -173,8 +228,6 @@ row_groups(const int32_t *indices, const Value *values, int32_t base, const Grou
            const X *b, uint32_t b_packs, Y *c, int64_t c_row, int32_t n, const Scalar<Acc> &alpha_,
            const Scalar<Acc> &beta_, const Partial<Acc> &partial, int32_t together) {
     constexpr int GROUPS = BLOCK / LANES, COUNT = PACKS * WIDTH, TILE = COUNT * LANES;
-    constexpr int NOW = LANES < FLIGHT ? LANES : FLIGHT;
-    using Factor = typename Either<sizeof(Value) == 2, Acc, Value>::type;
     __shared__ alignas(16) Acc shares[GROUPS * TILE];
 
     const int lane = threadIdx.x % LANES;
@@ -193,29 +246,10 @@ row_groups(const int32_t *indices, const Value *values, int32_t base, const Grou
     Acc sums[COUNT];
     set_zero(sums);
 
-    EntryStream<Value, Factor, LANES> entries = {
-        indices + (share.begin + lane), values + (share.begin + lane), base, zero<Factor>()};
-    // The groups of a warp loop together; a group that is done idles.
-    const int longest = __reduce_max_sync(ALL_LANES, length),
-              shortest = __reduce_min_sync(ALL_LANES, length);
-    entries.fetch(lane, length);
-    for (int first = 0; first < longest; first += LANES) {
-        // Offset of its row of B, in packs.
-        const uint32_t at = uint32_t(entries.index - base) * b_packs;
-        const Factor factor = entries.factor;
-        if (first + LANES < longest)
-            entries.fetch(first + LANES + lane, length);
-#pragma unroll
-        for (int turn = 0; turn < LANES; turn += NOW) {
-            if (first + turn + NOW <= shortest) {
-                add_entries<true, LANES, NOW, X, Acc, Factor, WIDTH, PACKS>(sums, columns, at,
-                                                                            factor, turn, NOW);
-            } else if (first + turn < longest) {
-                add_entries<false, LANES, NOW, X, Acc, Factor, WIDTH, PACKS>(
-                    sums, columns, at, factor, turn, length - first - turn);
-            }
-        }
-    }
+    // With four lanes eight entries at a time are 2 % faster for 16-bit types than four.
+    constexpr int OF_LANE = LANES == 4 ? 2 : 1;
+    add_group_entries<LANES, X, WIDTH, PACKS, OF_LANE>(
+        sums, columns, b_packs, indices + share.begin, values + share.begin, base, length);
 
     if (share.sharing_log2 > 0) {
         add_shares<LANES, WIDTH>(sums, shares, share);

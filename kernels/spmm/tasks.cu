@@ -189,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(WINDOW)
 
 namespace {
 
-// Number of rows of a block that makes lists without analysis.
+// Number of rows of a block that makes lists without a plan.
 constexpr int LISTED = 1024;
 
 // Number of list elements of a row, or their sum over several rows.
@@ -225,7 +225,7 @@ __device__ __forceinline__ Listed scan(Listed sum) {
 
 } // namespace
 
-// Makes lists without analysis, in one launch and without a wait. Runs are `rows_a_run` (a power of
+// Makes lists without a plan, in one launch and without a wait. Runs are `rows_a_run` (a power of
 // two) neighbouring rows each. Rows of runs with more than limits.longest_row_in_run entries go to
 // the list of shared rows or, if they are longer than limits.longest_unsplit_row, in parts to that
 // of parts. Blocks reserve list elements in the order in which they arrive; sums do not depend on

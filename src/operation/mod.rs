@@ -211,7 +211,7 @@ impl<O: Operation> Planned<O> {
         Ok(Planned { problem, compute: asked.compute, rows, executor: None, more })
     }
 
-    /// Creates the operation of a product without analysis from a problem whose format and types the table of
+    /// Creates the operation of a product without a plan from a problem whose format and types the table of
     /// algorithms is known to have.
     pub fn known(mut problem: O::Problem) -> Self {
         let types = O::parts(&mut problem).types;

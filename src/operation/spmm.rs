@@ -47,11 +47,11 @@ pub trait SpmmBackend {
         inspection: Option<&SpmmInspection>,
     ) -> Result<Box<SpmmExecutor>>;
     /// Returns the bytes of workspace that [`Self::spmm_once`] needs for this problem with nHint columns;
-    /// `None` if the backend cannot multiply it without analysis.
+    /// `None` if the backend cannot multiply it without a plan.
     fn spmm_once_bytes(&self, _problem: &SpmmProblem) -> Result<Option<usize>> {
         Ok(None)
     }
-    /// Computes C = alpha · op(A) · op(B) + beta · C without analysis, for a matrix that is read in place.
+    /// Computes C = alpha · op(A) · op(B) + beta · C without a plan, for a matrix that is read in place.
     /// Like a plan's execute it only launches kernels. The pattern is not validated.
     fn spmm_once(
         &self,
@@ -61,7 +61,7 @@ pub trait SpmmBackend {
         _b: &DenseMatrix,
         _c: &DenseMatrix,
     ) -> Result<()> {
-        Err(Error::unsupported("A: the backend has no SpMM without analysis"))
+        Err(Error::unsupported("A: the backend has no SpMM without a plan"))
     }
     /// Returns the measured seconds of one execute at nHint columns, as
     /// [`SpmvBackend::time_spmv`](super::SpmvBackend::time_spmv) does.
@@ -223,7 +223,7 @@ impl Planned<Spmm> {
         })
     }
 
-    /// Checks the arguments of a product without analysis. Returns the bytes of workspace that it needs;
+    /// Checks the arguments of a product without a plan. Returns the bytes of workspace that it needs;
     /// `None` if the backend has to analyze.
     pub fn once_bytes(
         &self,
@@ -240,14 +240,14 @@ impl Planned<Spmm> {
         backend.spmm_once_bytes(problem)
     }
 
-    /// Checks all arguments of the product without analysis.
+    /// Checks all arguments of the product without a plan.
     pub fn check_once(&self, scalars: ScalarsAt, b: &DenseMatrix, c: &DenseMatrix) -> Result<()> {
         self.problem.a.require_arrays("A")?;
         self.check(b, c, "C")?;
         check_scalars(self.problem.types.compute, scalars, "C", &c.lines())
     }
 
-    /// Computes the product without analysis, after [`Self::once_bytes`].
+    /// Computes the product without a plan, after [`Self::once_bytes`].
     pub fn once(
         &self,
         backend: &dyn Backend,

@@ -38,7 +38,7 @@ pub trait SpmvBackend {
     fn spmv_once_bytes(&self, _problem: &SpmvProblem) -> usize {
         0
     }
-    /// Computes y = alpha · op(A) · x + beta · y without analysis, for a matrix that is read in place. Like a
+    /// Computes y = alpha · op(A) · x + beta · y without a plan, for a matrix that is read in place. Like a
     /// plan's execute it only launches kernels, and it uses a workspace of [`Backend::once_workspace_bytes`].
     /// The pattern is not validated. Returns false if the backend cannot do this.
     fn spmv_once(
@@ -157,7 +157,7 @@ impl DenseOperation for Spmv {
 }
 
 impl Planned<Spmv> {
-    /// Computes the product without analysis. Returns false if the backend cannot, and the caller has to
+    /// Computes the product without a plan. Returns false if the backend cannot, and the caller has to
     /// analyze and execute.
     pub fn once(
         &self,

@@ -20,6 +20,7 @@ pub mod copies;
 pub mod csr;
 pub mod dense;
 pub mod masked_window;
+pub mod merge;
 pub mod prefetch;
 mod rates;
 pub mod reach;

@@ -87,14 +87,19 @@ const RULES: &[Rule] = &[
         why: "SpMV after preprocess: 0.97 (fp64), 0.89 (fp32), 1.00 (fp16) of cuSPARSE's speed in the mean, H100",
     },
     Rule {
-        is_met: |shape, _| shape.dense.is_some() && shape.nnz <= 100_000,
-        why: "SpMM with up to 100,000 entries: 0.65 to 0.85, H100 (docs/algorithms/row.md, Without analysis)",
+        is_met: |shape, _| {
+            let is_slower = |dense: Dense| {
+                dense.columns <= if dense.b_by_rows && dense.c_by_rows { 4 } else { 64 }
+            };
+            shape.nnz <= 100_000 && shape.dense.is_some_and(is_slower)
+        },
+        why: "SpMM with up to 100,000 entries, N <= 4, or B or C by columns and N <= 64: 0.5 to 0.9, H200 (docs/algorithms/row.md, Without a plan)",
     },
     Rule {
         is_met: |shape, _| {
             shape.dense.is_some_and(|dense| dense.columns <= 8 && !dense.b_by_rows && !dense.c_by_rows)
         },
-        why: "SpMM by columns with N <= 8: 0.46 to 0.7, H100 (docs/algorithms/row.md, Without analysis)",
+        why: "SpMM by columns with N <= 8: 0.46 to 0.7, H100 (docs/algorithms/row.md, Without a plan)",
     },
 ];
 
@@ -140,8 +145,14 @@ pub mod tests {
             .unwrap_or_default()
             .starts_with("SpMV after preprocess"));
         let dense = Some(BY_COLUMNS);
-        assert!(why(Shape { nnz: 100_000, dense, ..shape() }).contains("100,000 entries"));
+        let few = |dense| why(Shape { nnz: 100_000, dense: Some(dense), ..shape() });
+        assert!(few(BY_COLUMNS).contains("100,000 entries"));
         assert_eq!(why(Shape { nnz: 100_001, dense, ..shape() }), "");
+        let by_rows = |columns| Dense { columns, b_by_rows: true, c_by_rows: true };
+        assert_eq!(few(by_rows(5)), "");
+        assert!(few(by_rows(4)).contains("N <= 4"));
+        assert!(few(Dense { c_by_rows: false, ..by_rows(64) }).contains("by columns"));
+        assert_eq!(few(Dense { columns: 65, ..BY_COLUMNS }), "");
         let narrow = |columns| Shape { dense: Some(Dense { columns, ..BY_COLUMNS }), ..shape() };
         assert!(why(narrow(8)).contains("by columns"));
         assert_eq!(why(narrow(9)), "");
@@ -149,7 +160,9 @@ pub mod tests {
 
     #[test]
     fn rules_say_where_they_are_from() {
-        assert!(RULES.iter().all(|rule| rule.why.contains("H100") && rule.why.is_ascii()));
+        assert!(RULES
+            .iter()
+            .all(|rule| (rule.why.contains("H100") || rule.why.contains("H200")) && rule.why.is_ascii()));
     }
 
     #[test]

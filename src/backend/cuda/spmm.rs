@@ -5,14 +5,17 @@
 //! Analysis distributes the rows to lists of equal work ([`schedule`]). Execution is one launch. A further
 //! launch copies a B whose columns are contiguous (with more than [`row::NARROW`] columns) into contiguous
 //! rows, or a B that is read very often into rows of whole cache lines; another one writes a C whose columns
-//! are contiguous from sums in the workspace. Without a plan ([`once`]) a launch before the product makes the
-//! lists, and neither is copied where the pattern allows that ([`columns`]).
+//! are contiguous from sums in the workspace. Without a plan ([`once`]) warps find their rows by a search
+//! ([`merge`]); where rows of B and C are not aligned, or other kernels are faster, a launch before the product
+//! makes lists, and neither B nor C is copied where the pattern allows that ([`columns`]).
 
 mod analysis;
 mod columns;
 mod csr;
 pub mod dense;
 mod groups;
+mod kernels;
+mod merge;
 mod once;
 mod packing;
 mod parts;
@@ -26,26 +29,22 @@ mod swift;
 mod testing;
 mod window;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use once_cell::sync::{Lazy, OnceCell};
-use parking_lot::Mutex;
-
 use self::analysis::{Analysis, InspectedRows, SharedResults};
-use self::columns::ColumnKernels;
+use self::kernels::Kernels;
+use self::merge::AlignedOperands;
 use self::row_counts::RowCounts;
 use self::schedule::{Lengths, Schedule};
 use self::window::{DenseTiles, MaskedTiles, WindowSpmm};
 use super::check;
-use super::device::{Device, DeviceCall, Relaxed};
+use super::device::{Device, DeviceCall};
 use super::launch::{blocks_of_grid, launch, launch_early, launch_product, Kernel, Overlap};
 use super::memory::{filled_from, filled_members, Readback};
-use super::module::kinds::{kernel_kinds, Kind};
 use super::operand::{Operand, RowStats, Rows};
 use super::order::{methods_of_ordered_rows, Order as RowOrder};
 use super::scalars::{scalars, Scalar};
-use super::{result_name, timing, types_name, Cuda};
+use super::{timing, Cuda};
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::backend::{DenseExecutor, SpmmExecutor};
@@ -56,48 +55,18 @@ use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
 use crate::select::spmm::columns::{ColumnLimits, MOST_IDLE_BLOCKS};
 use crate::select::spmm::copies::{row_aligns, row_needs_rows, LINE};
+use crate::select::spmm::merge::Path;
 use crate::select::spmm::reach::Reach;
 use crate::select::spmm::row::{self, groups, Plan, RowsOfB, Step};
 use crate::select::spmm::tiles;
 use crate::select::{self, Choice, Method, Source, SpmmInspection};
-use crate::support::Types;
-use crate::types::{Address, DataType, IndexType, Operation, Order, ScalarsAt};
+use crate::types::{Address, DataType, Operation, Order, ScalarsAt};
 
 /// Threads of a block of the kernels that copy.
 const THREADS: u32 = 256;
 /// Threads of a block of the kernels that multiply. Blocks are small because a block holds its registers
 /// until its longest warp ends (row.cuh's BLOCK).
 const ROW_THREADS: u32 = 128;
-
-kernel_kinds! { "spmm/row" {
-    PACKS(String, IndexType, usize) = "packs" for [packed_types(), index_types(), row::GROUPS],
-            [["c64"], index_types(), groups(16).to_vec()];
-    SINGLE(String, IndexType) = "single" for [types(Algorithm::Row), index_types()];
-    TWINS(String, IndexType) = "twins" for [["f64", "f32f64"], index_types()];
-    PACK_LISTS(String, IndexType, usize) = "packlists" for [packed_types(), index_types(), row::GROUPS],
-            [["c64"], index_types(), groups(16).to_vec()];
-    SINGLE_LISTS(String, IndexType) = "singlelists" for [types(Algorithm::Row), index_types()];
-    TWIN_LISTS(String, IndexType) = "twinlists" for [["f64", "f32f64"], index_types()];
-    NARROW_LISTS(String, IndexType, usize) = "narrowlists" for [types(Algorithm::Row), index_types(), [4, 8]];
-    NARROW_B(String, IndexType, usize, usize) = "narrow" for [types(Algorithm::Row), index_types(), [4, 8], [4, 16]];
-    /// Stores C from sums in the workspace.
-    pub(super) FINISH(String) = "finish" for [results(Algorithm::Row)];
-    PACK(&'static str) = "pack" for [["2", "4", "8", "c32", "c64"]];
-} }
-
-/// Loads the kernel that copies op(B), with values of this type, into contiguous rows.
-fn pack_kernel(device: &Device, value_type: DataType) -> Result<Kernel> {
-    let element = match value_type {
-        DataType::C32F => "c32",
-        DataType::C64F => "c64",
-        real => match real.size() {
-            2 => "2",
-            4 => "4",
-            _ => "8",
-        },
-    };
-    PACK.load(device, (element,))
-}
 
 impl SpmmBackend for Cuda {
     fn inspect_spmm(
@@ -144,7 +113,7 @@ impl SpmmBackend for Cuda {
         let cx = &self.device.call(cx)?;
         match once::product(&self.device, problem)? {
             Some(product) => product.product(cx, scalars, [b, c, c]),
-            None => Err(Error::unsupported("A: SpMM without analysis reads rows of op(A) in place")),
+            None => Err(Error::unsupported("A: SpMM without a plan reads rows of op(A) in place")),
         }
     }
 }
@@ -193,33 +162,6 @@ kernel_structs! {
     }
 }
 
-/// Kernels, for one combination of types, that multiply rows of either origin: the rows in lists that analysis has
-/// made and those in no list, or the rows in lists that were made without analysis.
-struct RowKernels {
-    /// Kernels for each size of group in [`groups`].
-    packs: Vec<Kernel>,
-    single: Kernel,
-    /// Kernel with two packs per lane and groups of a whole warp; for doubles only.
-    twins: Option<Kernel>,
-    /// Kernels for 4 and 8 columns, each with 4 and 16 lanes per row.
-    narrow: [[Kernel; 2]; 2],
-}
-
-/// Kernels of `row` for one combination of types.
-struct Kernels {
-    rows: RowKernels,
-    finish: Kernel,
-    pack: Kernel,
-    /// Kernels for lists that were made without analysis; empty until the first such product.
-    lists: OnceCell<RowKernels>,
-    /// Kernels for rows of B and C that are aligned, each with its lanes per group and packs per lane; empty
-    /// until the first plan whose lists are for them.
-    groups: OnceCell<Vec<((usize, usize), Kernel)>>,
-    /// Kernels for columns of B and C where they are; empty until the first product without analysis that may use
-    /// them.
-    columns: OnceCell<ColumnKernels>,
-}
-
 /// Groups of lanes that take the rows of this product; `None` if the lists are for the other kernels.
 fn groups_of(
     device: &Device,
@@ -249,6 +191,8 @@ struct RowSpmm {
     max_copied_bytes: usize,
     /// Conditions under which columns of B and C are not copied; `None` if they always are.
     column_limits: Option<ColumnLimits>,
+    /// Division of the rows among warps without lists, for products without a plan; `None` if lists are needed.
+    path: Option<Path>,
 }
 
 filled_members!(RowSpmm { operand, order, schedule });
@@ -348,7 +292,7 @@ impl RowSpmm {
         }
         let (device, problem) = (Arc::clone(cx.device), *problem);
         let max_copied_bytes = usize::MAX;
-        let column_limits = None;
+        let (column_limits, path) = (None, None);
         let made = RowSpmm {
             device,
             problem,
@@ -360,6 +304,7 @@ impl RowSpmm {
             reach,
             max_copied_bytes,
             column_limits,
+            path,
         };
         filled_from(cx, made, counts)
     }
@@ -396,7 +341,14 @@ impl RowSpmm {
     /// Returns whether sums are stored in the workspace before they go to C.
     fn finishes_c(&self, n: usize) -> bool {
         let rows = self.schedule.row_count as usize;
-        row::stores_sums_first((rows, n), self.problem.c_order == Order::Col)
+        let c_by_columns = self.problem.c_order == Order::Col;
+        let without_lists = self.path.is_some() && self.stores_sums() && c_by_columns && n > row::NARROW;
+        without_lists || row::stores_sums_first((rows, n), c_by_columns)
+    }
+
+    /// Returns whether sums have the type of C's elements.
+    fn stores_sums(&self) -> bool {
+        self.problem.types.y == self.accumulator()
     }
 
     fn workspace_offsets(&self, n: usize) -> RowWorkspaceOffsets {
@@ -406,7 +358,8 @@ impl RowSpmm {
         let unit = if self.aligns_b(n) { LINE } else { 16 };
         let per_unit = (unit / size).max(1);
         let lists = whole_lines(self.schedule.list_bytes());
-        let partial = whole_lines(saturating_product(&[self.schedule.slots as usize, n, acc]));
+        let by_lists = saturating_product(&[self.schedule.slots as usize, n, acc]);
+        let partial = whole_lines(by_lists.max(self.path.map_or(0, |path| path.partial_bytes(acc))));
         let copied = |columns: usize| {
             let ld = columns.div_ceil(per_unit).saturating_mul(per_unit);
             let packs = self.packs_b(n) || self.aligns_b(n);
@@ -442,96 +395,6 @@ impl RowSpmm {
             self.schedule.blocks(step.runs_a_warp) << step.together,
             "A: it has more rows than one launch can take",
         )
-    }
-}
-
-/// Loaded kernels by the address of their device, which lives as long as the process, and by types. Each has a cell of
-/// its own, so that nobody waits while others are loaded.
-type Loaded = HashMap<(usize, Types, IndexType), Arc<OnceCell<Arc<Kernels>>>>;
-static LOADED: Lazy<Mutex<Loaded>> = Lazy::new(Mutex::default);
-
-impl Kernels {
-    /// Returns the kernels for these types, which are loaded once in a process.
-    fn load(device: &Arc<Device>, types: Types, width: IndexType) -> Result<Arc<Self>> {
-        let key = (Arc::as_ptr(device).addr(), types, width);
-        let cell = Arc::clone(LOADED.lock().entry(key).or_default());
-        cell.get_or_try_init(|| Self::load_uncached(device, types, width).map(Arc::new)).cloned()
-    }
-
-    fn load_uncached(device: &Device, types: Types, width: IndexType) -> Result<Self> {
-        // The call may come during a capture.
-        let _relaxed = Relaxed::enter();
-        let narrow = |columns, lanes| NARROW_B.load(device, (types_name(types), width, columns, lanes));
-        Ok(Kernels {
-            rows: RowKernels::load(device, types, width, PACKS, [SINGLE, TWINS], narrow)?,
-            finish: FINISH.load(device, (result_name(types),))?,
-            pack: pack_kernel(device, types.x)?,
-            lists: OnceCell::new(),
-            groups: OnceCell::new(),
-            columns: OnceCell::new(),
-        })
-    }
-
-    /// Kernels for lists that are made before each product.
-    fn lists(&self, device: &Device, types: Types, width: IndexType) -> Result<&RowKernels> {
-        self.lists.get_or_try_init(|| {
-            let _relaxed = Relaxed::enter();
-            Schedule::load_making(device)?;
-            RowKernels::of_lists(device, types, width)
-        })
-    }
-
-    /// Kernels for columns of B and C where they are.
-    fn columns(&self, device: &Device, types: Types, width: IndexType) -> Result<&ColumnKernels> {
-        self.columns.get_or_try_init(|| ColumnKernels::load(device, types, width))
-    }
-
-    /// Kernels for rows of B and C that are aligned.
-    fn groups(&self, device: &Device, types: Types) -> Result<&[((usize, usize), Kernel)]> {
-        self.groups.get_or_try_init(|| groups::load(device, types)).map(Vec::as_slice)
-    }
-}
-
-impl RowKernels {
-    fn load(
-        device: &Device,
-        types: Types,
-        width: IndexType,
-        packs: Kind<(String, IndexType, usize)>,
-        [single, twins]: [Kind<(String, IndexType)>; 2],
-        narrow: impl Fn(usize, usize) -> Result<Kernel>,
-    ) -> Result<Self> {
-        let name = || types_name(types);
-        let pack = |&group: &usize| packs.load(device, (name(), width, group));
-        Ok(RowKernels {
-            packs: groups(types.x.size()).iter().map(pack).collect::<Result<_>>()?,
-            single: single.load(device, (name(), width))?,
-            twins: match types.x {
-                DataType::R64F => Some(twins.load(device, (name(), width))?),
-                _ => None,
-            },
-            narrow: [[narrow(4, 4)?, narrow(4, 16)?], [narrow(8, 4)?, narrow(8, 16)?]],
-        })
-    }
-
-    /// Loads the kernels for lists that were made without analysis; those for few columns have one number of
-    /// lanes.
-    fn of_lists(device: &Device, types: Types, width: IndexType) -> Result<Self> {
-        let narrow = |columns, _| NARROW_LISTS.load(device, (types_name(types), width, columns));
-        RowKernels::load(device, types, width, PACK_LISTS, [SINGLE_LISTS, TWIN_LISTS], narrow)
-    }
-
-    /// Returns the loaded kernel that a step has chosen, unless it is one for groups.
-    fn of(&self, kernel: row::Kernel) -> Kernel {
-        match kernel {
-            row::Kernel::Groups { .. } => unreachable!("the lists are not for groups"),
-            row::Kernel::Packs(group) => self.packs[group],
-            row::Kernel::Twins => self.twins.expect("doubles have it"),
-            row::Kernel::Single => self.single,
-            row::Kernel::Narrow { columns, lanes } => {
-                self.narrow[usize::from(columns > 4)][usize::from(lanes > 4)]
-            }
-        }
     }
 }
 
@@ -608,9 +471,6 @@ impl RowSpmm {
             copy_b(cx, &self.kernels.pack, (b_values, from, b_size), (rows.cols, n), copy, flags, decision)?;
             (from, flags) = (Strides { row: offsets.ld, col: 1 }, 0);
         }
-        if begin == 0 {
-            self.schedule.make(cx, &rows, workspace_at(offsets.lists), decision != Address::NULL)?;
-        }
         let to = Strides::new(c.order, false, c.ld);
         let c_values = c.values.offset(begin * to.col as usize * c_size);
         let raw = self.finishes_c(all);
@@ -626,6 +486,35 @@ impl RowSpmm {
         flags |= if decision == Address::NULL { 0 } else { 32 };
         let (partial, lists) = (workspace_at(offsets.partial), workspace_at(offsets.lists));
         let columns = n as i64;
+        let finish = || match raw {
+            true => {
+                let kernel = &self.kernels.finish;
+                finish_c(cx, kernel, c_at, (c_values, to), (rows.rows, columns), (alpha, beta), decision)
+            }
+            false => Ok(()),
+        };
+        let operands = AlignedOperands {
+            a_size: self.problem.types.a.size(),
+            b: b_at,
+            b_row_bytes: from.row * b_size as i64,
+            b_size,
+            c: c_at,
+            c_row: c_strides.row,
+            is_raw: raw,
+            prefetches: !self.copies_b(b, all),
+        };
+        let b_by_rows = from.col == 1;
+        let c_has_packs = packs_c || raw && self.stores_sums() && n * accumulator.size() % 16 == 0;
+        if let Some(path) = &self.path {
+            if path.n == n && b_by_rows && c_has_packs && operands.has_aligned_b(rows.cols) {
+                let kernels = self.kernels.merge(cx.device, self.problem.types, rows.index_type)?;
+                kernels.enqueue(cx, (&rows, path), &operands, (alpha, beta), partial)?;
+                return finish();
+            }
+        }
+        if begin == 0 {
+            self.schedule.make(cx, &rows, lists, decision != Address::NULL)?;
+        }
         let c_size = if raw { accumulator.size() } else { c_size };
         let mut first = 0;
         while first < n {
@@ -655,7 +544,7 @@ impl RowSpmm {
                 first += step.columns;
                 continue;
             }
-            // First the rows in lists that were made without analysis, then the runs, which need no lists.
+            // First the rows in lists that were made without a plan, then the runs, which need no lists.
             let mut kernels = vec![(kernel, grid.0, flags, true)];
             if let (Some(lists), blocks @ 1..) = (self.kernels.lists.get(), self.schedule.list_blocks()) {
                 let of_lists = lists.of(step.kernel);
@@ -678,13 +567,7 @@ impl RowSpmm {
             }
             first += step.columns;
         }
-        match raw {
-            true => {
-                let kernel = &self.kernels.finish;
-                finish_c(cx, kernel, c_at, (c_values, to), (rows.rows, columns), (alpha, beta), decision)
-            }
-            false => Ok(()),
-        }
+        finish()
     }
 
     /// Chooses the launch for the first of the `n` remaining columns.
@@ -711,8 +594,7 @@ impl RowSpmm {
     fn kernel(&self, kernel: row::Kernel) -> Kernel {
         match kernel {
             row::Kernel::Groups { lanes, packs } => {
-                let mut known = self.kernels.groups.get().into_iter().flatten();
-                known.find(|known| known.0 == (lanes, packs)).expect("all were loaded").1
+                self.kernels.group_kernel((lanes, packs)).expect("all were loaded")
             }
             other => self.kernels.rows.of(other),
         }

@@ -1,12 +1,15 @@
 //! Products whose launch prefetches its operands into L2 (kernels/ptx/prefetch.cuh): those of small matrices, which
 //! wait for memory rather than being bound by its bandwidth. The limits were chosen on 28 matrices on an H200
-//! (docs/algorithms/sell.md); on devices of other generations nothing was measured.
+//! (docs/algorithms/sell.md; row.md for products without a plan); on devices of other generations nothing was measured.
 
 /// Part of L2 that the operands take at most.
 const OF_L2: usize = 3;
 /// Minimum mean length of rows for which `sell` gains, for operands of more bytes than are few.
 const LEAST_MEAN: i64 = 10;
 const FEW_BYTES: usize = 4 << 20;
+/// Maximum number of bytes of the operands for which `row` without a plan gains, and of B's elements in a row.
+const MOST_OF_ROW: usize = 8 << 20;
+const ROW_BYTES: usize = 256;
 /// Maximum number of columns of C for which `window` gains.
 const WINDOW_COLUMNS: usize = 64;
 /// Maximum number of elements of C: with more, a launch may have 2^32 threads, and little to gain.
@@ -47,6 +50,11 @@ impl Operands {
     /// Returns whether `window` with 16-bit values prefetches them.
     pub fn of_window(&self) -> bool {
         self.n <= WINDOW_COLUMNS && self.are_small(self.l2_bytes / OF_L2)
+    }
+
+    /// Returns whether `row` without a plan and without lists prefetches them.
+    pub fn of_row_without_plan(&self) -> bool {
+        self.n * self.b_size <= ROW_BYTES && self.are_small((self.l2_bytes / OF_L2).min(MOST_OF_ROW))
     }
 
     /// Returns whether `sell` prefetches them: not where rows are short, unless all is small, since rows of B are

@@ -123,7 +123,7 @@ impl RowLimits {
     }
 }
 
-/// Lists of rows made without analysis, when only their mean length is known: `rows_a_run` neighbours form a
+/// Lists of rows made without a plan, when only their mean length is known: `rows_a_run` neighbours form a
 /// run, and the rows of runs with more than `limits.longest_row_in_run` entries are listed as shared rows or in
 /// parts (kernels/spmm/tasks.cu spmm_tasks_unanalyzed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,13 +140,13 @@ pub struct Unanalyzed {
     pub counters: i64,
 }
 
-/// Approximate number of split rows without analysis at most: each has counters of its own.
+/// Approximate number of split rows without a plan at most: each has counters of its own.
 const UNANALYZED_CUT: i64 = 1 << 14;
-/// Maximum number of runs whose rows are listed for warps without analysis.
+/// Maximum number of runs whose rows are listed for warps without a plan.
 const UNANALYZED_RUNS: i64 = 1 << 17;
 /// Maximum number of bytes of all partial sums.
 const UNANALYZED_SUMS: i64 = 16 << 20;
-/// Blocks per multiprocessor that take lists without analysis: there is room for more, where other blocks
+/// Blocks per multiprocessor that take lists without a plan: there is room for more, where other blocks
 /// begin.
 const LIST_BLOCKS: i64 = 6;
 /// Blocks per multiprocessor where all rows are in the lists, because they are few: as many as there is room

@@ -13,7 +13,7 @@ pub const WARPS: u64 = 8;
 /// Form `rows`: entries of a row that one lane reads at one time; ROW_UNROLL of kernels/spmv/rows.cuh. A row
 /// of mean length takes one step.
 const ENTRIES_PER_LANE: i64 = 4;
-/// Maximum number of entries for which form `rows` serves without analysis: it starts about 2 µs sooner than
+/// Maximum number of entries for which form `rows` serves without a plan: it starts about 2 µs sooner than
 /// `balanced`, and if one row has all entries its block takes at most 16 steps of about 1 µs.
 const ONCE_ROWS_ENTRIES: i64 = 1 << 14;
 /// Largest ratio of the longest row to the mean for which form `rows` serves with analysis: a warp then does
@@ -86,7 +86,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Form without analysis.
+    /// Form without a plan.
     pub fn unanalyzed(rows: i64, nnz: i64, capacity: Capacity) -> Self {
         if let Some(form) = Form::long_rows(rows, nnz, None, capacity) {
             return form;

@@ -1,11 +1,12 @@
-//! SpMM without a plan: algorithm `row` on the user's arrays, with lists of rows that a launch makes before
-//! the product. It never waits, and does not check the pattern.
+//! SpMM without a plan: algorithm `row` on the user's arrays, whose rows the product's warps find by a search, or
+//! with lists of rows that a launch makes before the product. It never waits, and does not check the pattern.
 
 use std::sync::Arc;
 
 use super::columns;
+use super::kernels::Kernels;
 use super::schedule::Schedule;
-use super::{saturating_product, Kernels, RowSpmm};
+use super::{saturating_product, RowSpmm};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::order::Order;
@@ -13,11 +14,12 @@ use crate::error::Result;
 use crate::matrix::SparseArrays;
 use crate::problem::SpmmProblem;
 use crate::select;
+use crate::select::spmm::merge::Path;
 use crate::select::spmm::reach::Reach;
 use crate::select::spmm::row::COPIED_WITHOUT_PLAN;
 
 /// Returns the executor for a problem whose rows of op(A) are contiguous in the user's arrays; `None` if they
-/// are not, or if the matrix is too large to be multiplied without analysis. The context must be current.
+/// are not, or if the matrix is too large to be multiplied without a plan. The context must be current.
 pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Option<RowSpmm>> {
     if !select::in_place(&problem.a, problem.op) {
         return Ok(None);
@@ -38,6 +40,9 @@ pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Opt
     if column_limits.is_some() {
         kernels.columns(device, problem.types, rows.index_type)?;
     }
+    let multiprocessors = i64::from(device.properties().multiprocessors);
+    let types = (problem.types.x, problem.types.compute.scalar().size());
+    let path = Path::new(types, problem.columns(), (rows.rows, rows.nnz), multiprocessors);
     Ok(Some(RowSpmm {
         device: Arc::clone(device),
         problem: *problem,
@@ -48,6 +53,7 @@ pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Opt
         mean: rows.nnz / rows.rows.max(1),
         reach: Reach::new((rows.rows, rows.cols, rows.nnz), 0, Vec::new(), device.properties().l2_bytes),
         max_copied_bytes: COPIED_WITHOUT_PLAN,
+        path: path.filter(|_| column_limits.is_none()),
         column_limits,
     }))
 }

@@ -57,7 +57,7 @@ impl Packing {
 
     fn with(device: &Device, problem: &SpmmProblem, reads: Reads) -> Result<Self> {
         Ok(Packing {
-            kernel: super::pack_kernel(device, problem.types.x)?,
+            kernel: super::kernels::pack_kernel(device, problem.types.x)?,
             size: problem.types.x.size(),
             order: problem.b_order,
             transposed: problem.op_b.transposes(),

@@ -7,7 +7,7 @@
 //! ([`RowLimits::of_groups`]) there are always lists: a short row is a run of its own, two or four groups share a row
 //! of middle length, and long rows are split.
 //!
-//! Without analysis every run has equally many neighbouring rows, and one launch before the product lists, in
+//! Without a plan every run has equally many neighbouring rows, and one launch before the product lists, in
 //! the workspace, the rows of those runs that are too long ([`Unanalyzed`]).
 
 use bytemuck::{Pod, Zeroable};
@@ -26,9 +26,9 @@ use crate::types::Address;
 /// Rows of a window, and number of lists and other things that are counted (tasks.cu).
 const WINDOW: usize = 256;
 const LISTS: usize = 6;
-/// Rows that one block reads to make lists without analysis (tasks.cu).
+/// Rows that one block reads to make lists without a plan (tasks.cu).
 const LISTED: usize = 1024;
-/// Number of the handle's counters, the last ones, by which lists without analysis are counted.
+/// Number of the handle's counters, the last ones, by which lists without a plan are counted.
 const STATE_WORDS: usize = 8;
 
 /// Bytes in the workspace for the lengths of the lists and the decision of `columns`, which precede the lists.
@@ -260,7 +260,7 @@ impl Schedule {
         }
     }
 
-    /// Makes the schedule for a product without analysis, with `row_bytes` bytes of sums per row of C. A
+    /// Makes the schedule for a product without a plan, with `row_bytes` bytes of sums per row of C. A
     /// matrix with more than 2³¹ − 1 rows must have fewer entries than that.
     pub(super) fn unanalyzed(device: &Device, rows: &Rows, row_bytes: usize) -> Self {
         let plain = Schedule::plain(rows.rows);
@@ -314,7 +314,7 @@ impl Schedule {
         Some(MadeAt { lengths: lists, shared_rows, parts })
     }
 
-    /// Words of the handle's counters that count lists without analysis; zero before and after.
+    /// Words of the handle's counters that count lists without a plan; zero before and after.
     pub(super) fn state(&self, cx: &DeviceCall<'_>) -> Address {
         cx.counters.offset(COUNTER_BYTES - STATE_WORDS * size_of::<u32>())
     }

@@ -120,7 +120,7 @@ impl SellSpmm {
             problem: *problem,
             kernels: kernels(types.x.size()).iter().map(kernel).collect::<Result<_>>()?,
             single: spmv_sell::PRODUCT.load(cx.device, (types_name(types), 2, rows))?,
-            pack: super::pack_kernel(cx.device, types.x)?,
+            pack: super::kernels::pack_kernel(cx.device, types.x)?,
             shares: slots(&arrays).are_shared(),
             arrays,
             refill,

@@ -165,7 +165,7 @@ pub(super) fn build(cx: &DeviceCall<'_>, problem: &SpmmProblem, deterministic: b
             singles,
             scale: SCALE.load(cx.device, (name(),))?,
             finish_rows: FINISH.load(cx.device, (name(),))?,
-            finish_columns: super::FINISH.load(cx.device, (name(),))?,
+            finish_columns: super::kernels::FINISH.load(cx.device, (name(),))?,
         }
     };
     let (rows, cols, _) = problem.a.shape();

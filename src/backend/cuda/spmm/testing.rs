@@ -13,6 +13,7 @@ use crate::matrix::{Compressed, DenseMatrix, SparseArrays, SparseMatrix};
 use crate::memory::{Context, Workspace, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
 use crate::select::spmm::columns::ColumnLimits;
+use crate::select::spmm::merge::Path;
 use crate::select::{Choice, Clusters, Method, RowOrder, Source};
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Address, DataType, IndexBase, IndexType, Operation, Order, Reorder};
@@ -92,12 +93,25 @@ pub(super) struct TestProduct {
     pub(super) deterministic: bool,
     /// Row order by name.
     pub(super) reorder: Reorder,
-    /// True for a product without analysis: `row` on A in place.
+    /// True for a product without a plan: `row` on A in place.
     pub(super) once: bool,
-    /// Limit for the bytes of copies without analysis; `None` for the usual limit.
+    /// Limit for the bytes of copies without a plan; `None` for the usual limit.
     pub(super) max_copied_bytes: Option<usize>,
-    /// Limits for columns of B and C where they are, without analysis; `None` for the usual decision.
+    /// Limits for columns of B and C where they are, without a plan; `None` for the usual decision.
     pub(super) column_limits: Option<ColumnLimits>,
+    /// How rows are divided without a plan.
+    pub(super) division: Division,
+}
+
+/// Division of the rows among the warps of a product without a plan.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Division {
+    /// The one that the library chooses.
+    Chosen,
+    /// Lists of rows.
+    Lists,
+    /// Rows found by a search, among the warps of so many multiprocessors. With 32-bit indices if `is_narrow`.
+    Search { multiprocessors: i64, is_narrow: bool },
 }
 
 pub(super) const PLAIN: TestProduct = TestProduct {
@@ -118,6 +132,7 @@ pub(super) const PLAIN: TestProduct = TestProduct {
     once: false,
     max_copied_bytes: None,
     column_limits: None,
+    division: Division::Chosen,
 };
 
 /// Where a product's dense operands of `n` columns are: each begins `shift` elements into its array and has
@@ -165,7 +180,7 @@ impl Placement {
 
 /// Matrix on the device, and its values.
 pub(super) struct OnDevice {
-    _arrays: [DeviceBuffer<i64>; 2],
+    _arrays: [DeviceBuffer<u8>; 2],
     values: DeviceBuffer<u8>,
     _zeros: DeviceBuffer<u8>,
     csr: Compressed,
@@ -179,8 +194,24 @@ impl OnDevice {
         (value_type, values): (DataType, &[u8]),
         updated: bool,
     ) -> Self {
-        let arrays =
-            [&matrix.offsets, &matrix.indices].map(|array| DeviceBuffer::from_slice(cx, array).unwrap());
+        OnDevice::with_indices(cx, matrix, (value_type, values), updated, IndexType::I64)
+    }
+
+    /// Does the same with offsets and columns of this type.
+    fn with_indices(
+        cx: &Context,
+        matrix: &TestMatrix,
+        (value_type, values): (DataType, &[u8]),
+        updated: bool,
+        index_type: IndexType,
+    ) -> Self {
+        let arrays = [&matrix.offsets, &matrix.indices].map(|array| {
+            let bytes: Vec<u8> = match index_type {
+                IndexType::I32 => array.iter().flat_map(|&index| (index as i32).to_le_bytes()).collect(),
+                _ => array.iter().flat_map(|index| index.to_le_bytes()).collect(),
+            };
+            DeviceBuffer::from_slice(cx, &bytes).unwrap()
+        });
         let zeros = DeviceBuffer::<u8>::zeroed(cx, values.len()).unwrap();
         let values = DeviceBuffer::from_slice(cx, values).unwrap();
         let csr = Compressed {
@@ -190,8 +221,8 @@ impl OnDevice {
             offsets: arrays[0].address(),
             indices: arrays[1].address(),
             values: if updated { zeros.address() } else { values.address() },
-            offset_type: IndexType::I64,
-            index_type: IndexType::I64,
+            offset_type: index_type,
+            index_type,
             base: if matrix.base == 0 { IndexBase::Zero } else { IndexBase::One },
             value_type,
         };
@@ -317,7 +348,12 @@ impl TestProduct {
             (0..placement.extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }),
         );
 
-        let stored = OnDevice::new(cx, matrix, (types.a, &values.bytes), updated.is_some());
+        let index_type = match self.division {
+            Division::Search { is_narrow: true, .. } => IndexType::I32,
+            _ => IndexType::I64,
+        };
+        let of_values = (types.a, &values.bytes[..]);
+        let stored = OnDevice::with_indices(cx, matrix, of_values, updated.is_some(), index_type);
         // The plan sets it in the same way.
         let value_updates = updated == Some(true) || reorder.is_named();
         let problem = stored.problem(types, orders, self.planned.unwrap_or(n));
@@ -340,6 +376,16 @@ impl TestProduct {
                 // The decision stands in front of the lists, for which the workspace has room only if there are any.
                 let forced = self.column_limits.filter(|_| product.schedule.list_blocks() > 0);
                 product.column_limits = forced.or(product.column_limits);
+                product.path = match self.division {
+                    _ if forced.is_some() => None,
+                    Division::Chosen => product.path,
+                    Division::Lists => None,
+                    Division::Search { multiprocessors, .. } => {
+                        let types = (types.x, types.compute.scalar().size());
+                        let counts = (rows as i64, count as i64);
+                        Path::for_any(types, n, counts, multiprocessors)
+                    }
+                };
                 Box::new(product)
             }
             false => crate::backend::cuda::spmm::build(cx, &problem, &choice, None).unwrap(),

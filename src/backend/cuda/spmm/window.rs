@@ -109,7 +109,7 @@ impl<T: TileStore> WindowSpmm<T> {
             problem: *problem,
             forms: T::forms(device, problem, &arrays, &rules)?,
             packing: T::packing(device, problem, &arrays)?,
-            finish: super::FINISH.load(device, (result_name(problem.types),))?,
+            finish: super::kernels::FINISH.load(device, (result_name(problem.types),))?,
             arrays,
             rules,
             order,

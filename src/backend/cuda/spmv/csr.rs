@@ -328,7 +328,7 @@ pub(crate) fn once(
     y: &DenseVector,
 ) -> Result<()> {
     let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else {
-        return Err(Error::unsupported("A: SpMV without analysis reads CSR and CSC"));
+        return Err(Error::unsupported("A: SpMV without a plan reads CSR and CSC"));
     };
     let rows = Rows::of(m);
     let form = form_of_once(cx.device, problem, &rows);

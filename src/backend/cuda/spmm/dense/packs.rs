@@ -1,6 +1,7 @@
 //! Copies of op(B) in the workspace, in rows of whole packs of 16 bytes.
 
-use super::super::{copy_b, pack_kernel, saturating_product, Strides};
+use super::super::kernels::pack_kernel;
+use super::super::{copy_b, saturating_product, Strides};
 use super::{DenseOperand, PACK_ROWS, THREADS};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};

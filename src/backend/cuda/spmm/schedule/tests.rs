@@ -1,6 +1,6 @@
 //! Tests of products by lists of rows against sums in double precision. Skipped without a device.
 
-use super::super::testing::{self, check_all, check_types, sample, TestProduct};
+use super::super::testing::{self, check_all, check_types, sample, Division, TestProduct};
 use super::super::{Analysis, RowSpmm, SharedResults, Strides};
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::context_of_device;
@@ -170,11 +170,11 @@ fn aligned_rows_of_b_and_c_are_for_groups() {
     }
 }
 
-/// Tests lists that are made without analysis: rows for a warp, a block and several blocks, in runs of one
+/// Tests lists that are made without a plan: rows for a warp, a block and several blocks, in runs of one
 /// row and of eight.
 #[test]
 fn lists_are_made_before_a_product_without_analysis() {
-    let once = TestProduct { once: true, ..PLAIN };
+    let once = TestProduct { once: true, division: Division::Lists, ..PLAIN };
     check_all(
         &sample(0, 600, 401),
         [1, 3, 8, 9, 16, 33, 64, 136].map(|n| TestProduct { n, beta: 1.0, ..once }),
@@ -203,7 +203,7 @@ fn lists_are_made_before_a_product_without_analysis() {
 #[test]
 fn blocks_take_long_lists_by_turns() {
     let matrix = with_longer(3000, 8, &[200; 1000]);
-    let once = TestProduct { once: true, beta: 0.5, ..PLAIN };
+    let once = TestProduct { once: true, division: Division::Lists, beta: 0.5, ..PLAIN };
     check_types(
         &matrix,
         &[F64::TYPES, F32::TYPES],
@@ -216,7 +216,14 @@ fn blocks_take_long_lists_by_turns() {
 #[test]
 fn copies_are_made_for_some_columns_at_a_time() {
     let matrix = with_longer(2700, 3, &[600, 5000]);
-    let once = TestProduct { once: true, max_copied_bytes: Some(1 << 20), beta: 0.5, pad: 1, ..PLAIN };
+    let once = TestProduct {
+        once: true,
+        division: Division::Lists,
+        max_copied_bytes: Some(1 << 20),
+        beta: 0.5,
+        pad: 1,
+        ..PLAIN
+    };
     for orders in [(Order::Col, Order::Row), (Order::Row, Order::Col), (Order::Col, Order::Col)] {
         check_types(
             &matrix,
@@ -255,7 +262,7 @@ fn sanitizer_small_matrices() {
     // Rows for a warp and for a block, and one that is split.
     let uneven = with_longer(60, 3, &[129, 600, 1100]);
     check_all(&uneven, [3, 16, 64].map(|n| TestProduct { n, special: true, ..PLAIN }));
-    let once = TestProduct { once: true, ..PLAIN };
+    let once = TestProduct { once: true, division: Division::Lists, ..PLAIN };
     check_all(&sample(1, 70, 90), [1, 8, 33].map(|n| TestProduct { n, beta: 0.5, ..once }));
     check_all(&with_longer(90, 3, &[600, 1100]), [4, 16].map(|n| TestProduct { n, orders, ..once }));
 }
