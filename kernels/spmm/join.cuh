@@ -73,8 +73,9 @@ __device__ __forceinline__ int scatter_sums(Acc (&sums)[COLUMNS], int lane) {
 // Adds the partial sums that blocks have of a split row, which the first warp of each block holds
 // in all its groups of GROUP lanes. The warp that comes last of JOINED parts adds their sums, and
 // the results of these are added in the same way. column: position of the lane's sums in a row of
-// sums; negative for none. Returns whether this warp has the row's sums. STORED: the warp has
-// stored its own partial sums already.
+// sums; negative for none. Returns whether this warp has the row's sums. STORED: the
+// lanes of the warp's first group have stored its partial sums in slot part.first + part.index
+// already, and `sums` need not have them; any warp may then have a part.
 template <int GROUP, bool STORED = false, class Acc, int COUNT, class Column>
 __device__ __forceinline__ bool join_parts(Acc (&sums)[COUNT], const Part &part, Acc *partial,
                                            int64_t stride, unsigned *counters, Column column) {

@@ -27,7 +27,8 @@ struct MergePath {
     int32_t rows, length;
     // Rows and entries of a warp together, and number of warps.
     int32_t work, warps;
-    // At least 2 · work, so that every second warp at most has the start of a split row.
+    // At least 2 · work: a row that is split is longer, so that the next row starts at least two
+    // warps behind the warp in which it starts.
     int32_t longest_unsplit_row;
     // 1 if sums are stored to C unscaled.
     int32_t is_raw;
@@ -35,7 +36,7 @@ struct MergePath {
     unsigned *counters;
 };
 
-// Row offsets of a matrix, counted from 0.
+// Row offsets of a matrix, counted from 0: the first is 0, and the last the number of entries.
 struct RowStarts {
     Offsets offsets;
     int64_t base;
@@ -105,7 +106,7 @@ __device__ __forceinline__ RowTurn next_turn(const MergePath &path, const RowsAh
         limit = min(limit, max(LEAST, 3 * entries / (2 * GROUPS)));
     }
     const unsigned alike = __ballot_sync(ALL_LANES, is_here && length <= limit) >> ahead.next;
-    // The last lane is not among them.
+    // The last lane has only the end of a row, so that it is not among them.
     const int count = min(GROUPS, __ffs(~alike) - 1);
     turn.count = max(count, 1);
     if (count > 1)
@@ -122,9 +123,11 @@ __device__ __forceinline__ RowTurn next_turn(const MergePath &path, const RowsAh
     return turn;
 }
 
-// Part of a split row that warp `warp` has. Rows that are split start at least two warps from each
-// other, so that from first + first / 2 on there is a slot for each of its warps, and from first /
-// 2 on a counter for each second one.
+// Part of a split row that warp `warp` has. The next split row starts in a warp next >= last, and
+// next >= first + 2. So slots first + first / 2 + i for part i end before those of the next row
+// begin, which is at next + next / 2, and so do counters: one from first / 2 on, or, for more than
+// JOINED parts, count / JOINED rounded up and one more, which are no more than next / 2 - first
+// / 2.
 __device__ __forceinline__ Part part_of_row(const MergePath &path, const RowStarts &starts, int row,
                                             int warp) {
     const int first = (row + starts.at(row)) / path.work,

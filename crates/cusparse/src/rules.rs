@@ -5,7 +5,7 @@
 //! call's descriptors, but neither arrays nor pointers.
 
 use tarsia::facade::direct::{Compressed, SparseArrays, SparseMatrix};
-use tarsia::facade::{IndexType, Operation, Order, Types};
+use tarsia::facade::{DataType, IndexType, Operation, Order, Types};
 
 /// Width and storage orders of the dense matrices of an SpMM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +57,21 @@ impl Shape {
     }
 
     /// Returns the shape as text, such as
+    /// Returns whether there is a kernel without lists of rows for so many columns of fp32 or fp64 by rows, and the library takes
+    /// it if they are aligned to 16 bytes (src/select/spmm/merge.rs).
+    fn has_kernel_without_lists(&self, columns: i64) -> bool {
+        let (a, x, y) = (self.types.a, self.types.x, self.types.y);
+        let bytes = columns.saturating_mul(x.size() as i64);
+        let has_types = matches!(x, DataType::R32F | DataType::R64F) && (a, y) == (x, x);
+        let is_short = self.nnz < 4 * self.rows && bytes >= 256;
+        has_types
+            && columns > 4
+            && bytes >= 32
+            && bytes % 16 == 0
+            && self.nnz <= 1024 * self.rows
+            && !is_short
+    }
+
     /// `1000 × 900, 12345 entries, N = 32, op(B) by columns, C by rows, A fp32, …`.
     pub fn describe(&self) -> String {
         let by = |by_rows: bool| if by_rows { "rows" } else { "columns" };
@@ -88,12 +103,14 @@ const RULES: &[Rule] = &[
     },
     Rule {
         is_met: |shape, _| {
-            let is_slower = |dense: Dense| {
-                dense.columns <= if dense.b_by_rows && dense.c_by_rows { 4 } else { 64 }
+            let is_slower = |dense: Dense| match dense.b_by_rows && dense.c_by_rows {
+                true => !shape.has_kernel_without_lists(dense.columns),
+                false => dense.columns < 128,
             };
             shape.nnz <= 100_000 && shape.dense.is_some_and(is_slower)
         },
-        why: "SpMM with up to 100,000 entries, N <= 4, or B or C by columns and N <= 64: 0.5 to 0.9, H200 (docs/algorithms/row.md, Without a plan)",
+        why: "SpMM with up to 100,000 entries, by columns with N < 128 or without a kernel for aligned rows: 0.5 to 0.9 \
+              on most of them, H100 and H200 (docs/algorithms/row.md, Without a plan)",
     },
     Rule {
         is_met: |shape, _| {
@@ -111,7 +128,7 @@ pub fn slower(shape: &Shape, preprocessed: Preprocessed) -> Option<&'static str>
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use tarsia::facade::{ComputeType, DataType};
+    use tarsia::facade::ComputeType;
 
     /// Shape of an SpMV that no rule forwards.
     pub fn shape() -> Shape {
@@ -149,10 +166,19 @@ pub mod tests {
         assert!(few(BY_COLUMNS).contains("100,000 entries"));
         assert_eq!(why(Shape { nnz: 100_001, dense, ..shape() }), "");
         let by_rows = |columns| Dense { columns, b_by_rows: true, c_by_rows: true };
-        assert_eq!(few(by_rows(5)), "");
-        assert!(few(by_rows(4)).contains("N <= 4"));
-        assert!(few(Dense { c_by_rows: false, ..by_rows(64) }).contains("by columns"));
-        assert_eq!(few(Dense { columns: 65, ..BY_COLUMNS }), "");
+        let medium = |dense| why(Shape { rows: 10_000, nnz: 100_000, dense: Some(dense), ..shape() });
+        assert_eq!([6, 8, 32, 128].map(|columns| medium(by_rows(columns))), [""; 4]);
+        assert!([1, 4, 5, 33].iter().all(|&columns| medium(by_rows(columns)).contains("100,000 entries")));
+        assert!(medium(Dense { c_by_rows: false, ..by_rows(127) }).contains("by columns"));
+        assert_eq!(medium(Dense { columns: 128, ..BY_COLUMNS }), "");
+        // Two and three entries a row, and 1,100.
+        assert!(why(Shape { rows: 40_000, nnz: 100_000, dense: Some(by_rows(32)), ..shape() })
+            .contains("entries"));
+        assert!(why(Shape { rows: 90, nnz: 99_000, dense: Some(by_rows(32)), ..shape() }).contains("entries"));
+        let half =
+            Types { a: DataType::R16F, x: DataType::R16F, y: DataType::R16F, compute: ComputeType::R32F };
+        let dense = Some(by_rows(32));
+        assert!(why(Shape { rows: 10_000, nnz: 100_000, dense, types: half, ..shape() }).contains("entries"));
         let narrow = |columns| Shape { dense: Some(Dense { columns, ..BY_COLUMNS }), ..shape() };
         assert!(why(narrow(8)).contains("by columns"));
         assert_eq!(why(narrow(9)), "");

@@ -506,7 +506,7 @@ impl RowSpmm {
         let b_by_rows = from.col == 1;
         let c_has_packs = packs_c || raw && self.stores_sums() && n * accumulator.size() % 16 == 0;
         if let Some(path) = &self.path {
-            if path.n == n && b_by_rows && c_has_packs && operands.has_aligned_b(rows.cols) {
+            if path.n == n && path.n == all && b_by_rows && c_has_packs && operands.has_aligned_b(rows.cols) {
                 let kernels = self.kernels.merge(cx.device, self.problem.types, rows.index_type)?;
                 kernels.enqueue(cx, (&rows, path), &operands, (alpha, beta), partial)?;
                 return finish();

@@ -9,7 +9,8 @@ use super::tiles;
 use crate::types::DataType;
 
 /// Largest number of rows and entries of a warp: so many, and so many more for each group of lanes. With more, the
-/// last warps leave a large matrix's multiprocessors idle; with fewer, searches cost more.
+/// last warps leave a large matrix's multiprocessors idle; with fewer, searches cost more. (A huge matrix has more, for
+/// the sake of [`MOST_SUMS`] and of the handle's counters.)
 const MOST_OF_WARP: i64 = 128;
 const MOST_OF_GROUP: i64 = 16;
 /// Least number of rows and entries of a warp, and of a group of lanes.
@@ -19,7 +20,8 @@ const LEAST_OF_GROUP: i64 = 2;
 const UNSPLIT_OF_GROUP: i64 = 35;
 /// Maximum number of bytes of all partial sums.
 const MOST_SUMS: i64 = 16 << 20;
-/// Largest number of rows and entries together, which kernels number by 32 bits.
+/// Largest number of rows and entries together, which kernels number by 32 bits, with room for what the last warp's
+/// part would have beyond the end.
 const MOST_OF_PATH: i64 = i32::MAX as i64 - (1 << 20);
 
 /// Mean length of rows above which lists of parts for blocks are faster: for few entries, up to this number of them,
@@ -97,8 +99,9 @@ fn suits(size: usize, n: usize, (rows, nnz): (i64, i64)) -> bool {
     row_bytes <= NARROW_BYTES || nnz as f64 * wide <= ENTRIES_OF_WIDE as f64
 }
 
-/// Approximate number of blocks of these kernels that a multiprocessor runs at one time. One block more than there is
-/// room for would take a turn of its own.
+/// Number of blocks of these kernels that a multiprocessor of an H100 runs at one time, at the least (`blocks` in
+/// kernels/spmm/row_merge.cu; other architectures run one or two fewer). Blocks for which there is no room would take a
+/// turn of their own.
 fn blocks_at_once(size: usize, packs: usize) -> i64 {
     match (size, packs) {
         (8, 1) => 7,
@@ -140,7 +143,8 @@ impl Path {
         let shared = length.saturating_mul(tiles as i64).saturating_add(at_once - 1) / at_once;
         let work =
             shared.min(MOST_OF_WARP + MOST_OF_GROUP * groups).max(LEAST_OF_WARP.max(LEAST_OF_GROUP * groups));
-        // Partial sums and counters of a split row are numbered by its warps.
+        // Partial sums and counters of a split row are numbered by its warps: 1.5 slots a warp, counted as two, and half
+        // a counter.
         let by_sums = MOST_SUMS / (2 * (n * sum_size) as i64);
         let by_counters = 2 * (tiles::COUNTERS / tiles) as i64 - 4;
         let work = work.max(length / by_sums.min(by_counters).max(1) + 1);
@@ -210,7 +214,7 @@ mod tests {
         assert_eq!(small.longest_unsplit_row, 140);
         let large = path(DataType::R64F, 32, (325_557, 3_216_152)).unwrap();
         assert_eq!((large.work, large.tiles), (160, 1));
-        // Eight sums of doubles take 64 bytes, of which 16 MiB hold those of 131,072 warps.
+        // Eight sums of doubles take 64 bytes, of which 16 MiB hold two for each of 131,072 warps.
         let huge = Path::for_any((DataType::R64F, 8), 8, (4_000_000, 200_000_000), H100).unwrap();
         assert!(huge.partial_bytes(8) <= (16 << 20), "{}", huge.partial_bytes(8));
         assert!(path(DataType::R64F, 8, (1 << 30, 1 << 30)).is_none());

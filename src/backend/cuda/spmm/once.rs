@@ -42,7 +42,11 @@ pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Opt
     }
     let multiprocessors = i64::from(device.properties().multiprocessors);
     let types = (problem.types.x, problem.types.compute.scalar().size());
-    let path = Path::new(types, problem.columns(), (rows.rows, rows.nnz), multiprocessors);
+    let path = Path::new(types, problem.columns(), (rows.rows, rows.nnz), multiprocessors)
+        .filter(|_| column_limits.is_none());
+    if path.is_some() {
+        kernels.merge(device, problem.types, rows.index_type)?;
+    }
     Ok(Some(RowSpmm {
         device: Arc::clone(device),
         problem: *problem,
@@ -53,7 +57,7 @@ pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Opt
         mean: rows.nnz / rows.rows.max(1),
         reach: Reach::new((rows.rows, rows.cols, rows.nnz), 0, Vec::new(), device.properties().l2_bytes),
         max_copied_bytes: COPIED_WITHOUT_PLAN,
-        path: path.filter(|_| column_limits.is_none()),
+        path,
         column_limits,
     }))
 }
