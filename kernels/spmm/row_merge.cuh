@@ -2,9 +2,9 @@
 // beta · C in one launch, by CUDA cores.
 //
 // Rows and entries together are a path: row r is at r + offsets[r], and its entries follow it. Each
-// warp has `work` neighbours of the path. It finds the row at its first one by a search of the
-// offsets, so that warps have about equal work without any list, whatever the lengths of the rows
-// are. A row is multiplied by the warp that has its start: a group of lanes takes a row, as in
+// warp has `work` consecutive places of the path. It finds the row at its first one by a search of
+// the offsets, so that warps have about equal work without any list, whatever the lengths of the
+// rows are. A row is multiplied by the warp that has its start: a group of lanes takes a row, as in
 // spmm/row_groups.cuh, or all groups of the warp share one that is longer than its neighbours. Only
 // rows of more than `longest_unsplit_row` entries are split at the borders of warps. Their partial
 // sums go to memory, and the last warp of a row to end adds them in the order of the path, so that
@@ -12,9 +12,8 @@
 //
 // Source: D. Merrill, M. Garland, "Merge-based parallel sparse matrix-vector multiplication" (SC
 // 2016); C. Yang, A. Buluç, J. D. Owens, "Design principles for sparse matrix multiplication on the
-// GPU" (Euro-Par 2018), who divide SpMM so. There each warp also has a part of the rows at both of
-// its borders, and further work adds them; that rows are split only if they are long is the
-// library's own.
+// GPU" (Euro-Par 2018), who divide SpMM so. There rows are split at every border; that only long
+// ones are is the library's own.
 #pragma once
 
 #include "ptx/prefetch.cuh"

@@ -110,7 +110,7 @@ const RULES: &[Rule] = &[
             shape.nnz <= 100_000 && shape.dense.is_some_and(is_slower)
         },
         why: "SpMM with up to 100,000 entries, by columns with N < 128 or without a kernel for aligned rows: 0.5 to 0.9 \
-              on most of them, H100 and H200 (docs/algorithms/row.md, Without a plan)",
+              on most of them, H100 and H200 (docs/algorithms/row.md, Without a plan and Without lists)",
     },
     Rule {
         is_met: |shape, _| {

@@ -16,7 +16,7 @@ const MOST_OF_GROUP: i64 = 16;
 /// Least number of rows and entries of a warp, and of a group of lanes.
 const LEAST_OF_WARP: i64 = 16;
 const LEAST_OF_GROUP: i64 = 2;
-/// Entries of a group of lanes up to which it takes no longer than warps take to add their sums.
+/// A row of up to this many entries for each group of lanes is never split: adding its partial sums would take longer.
 const UNSPLIT_OF_GROUP: i64 = 35;
 /// Maximum number of bytes of all partial sums.
 const MOST_SUMS: i64 = 16 << 20;
@@ -35,12 +35,13 @@ const SHORTEST_MEAN: i64 = 4;
 const NARROWEST_BYTES: i64 = 64;
 const LONG_MEAN: i64 = 16;
 const ENTRIES_OF_LONG: i64 = 7 << 18;
-/// Number of entries up to which doubles, and rows of B of 256 bytes, are faster.
+/// Number of entries above which lists are faster for doubles, and for rows of B of 256 bytes and more.
 const MOST_ENTRIES: i64 = 1 << 24;
-/// Bytes of a row of B up to which there is no other limit for the number of entries.
+/// Bytes of a row of B above which the number of entries is limited further.
 const NARROW_BYTES: i64 = 256;
-/// Number of entries that is allowed where a row of B has twice as many bytes; it falls with their square.
-const ENTRIES_OF_WIDE: i64 = 1 << 19;
+/// That limit where a row of B has twice as many bytes: for rows of less than [`LONG_MEAN`] entries in the mean, for which
+/// it falls with the bytes, and for longer rows, for which it falls with their square.
+const ENTRIES_OF_WIDE: [i64; 2] = [1 << 18, 1 << 19];
 
 /// How the warps of a launch divide rows and entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +96,12 @@ fn suits(size: usize, n: usize, (rows, nnz): (i64, i64)) -> bool {
     if row_bytes >= NARROW_BYTES && mean < SHORTEST_MEAN {
         return false;
     }
-    let wide = (row_bytes as f64 / (2 * NARROW_BYTES) as f64).powi(2);
-    row_bytes <= NARROW_BYTES || nnz as f64 * wide <= ENTRIES_OF_WIDE as f64
+    let wide = row_bytes as f64 / (2 * NARROW_BYTES) as f64;
+    let most = match mean < LONG_MEAN {
+        true => ENTRIES_OF_WIDE[0] as f64 / wide,
+        false => ENTRIES_OF_WIDE[1] as f64 / wide.powi(2),
+    };
+    row_bytes <= NARROW_BYTES || nnz as f64 <= most
 }
 
 /// Number of blocks of these kernels that a multiprocessor of an H100 runs at one time, at the least (`blocks` in
@@ -244,7 +249,8 @@ mod tests {
     fn wide_rows_of_b_are_for_small_matrices() {
         assert!(path(DataType::R64F, 128, (13_436, 94_926)).is_some());
         assert!(path(DataType::R64F, 128, (27_240, 342_437)).is_none());
-        assert!(path(DataType::R32F, 128, (27_240, 342_437)).is_some());
+        assert!(path(DataType::R32F, 128, (27_240, 342_437)).is_none());
+        assert!(path(DataType::R32F, 128, (2048, 383_955)).is_some());
         // Roads have 2.6 entries a row.
         assert!(path(DataType::R64F, 32, (129_164, 330_870)).is_none());
         assert!(path(DataType::R32F, 32, (129_164, 330_870)).is_some());
