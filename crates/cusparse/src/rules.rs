@@ -56,7 +56,6 @@ impl Shape {
         Some(Shape { rows, cols, nnz, indices: [offset_type, index_type], types, dense })
     }
 
-    /// Returns the shape as text, such as
     /// Returns whether there is a kernel without lists of rows for so many columns of fp32 or fp64 by rows, and the library takes
     /// it if they are aligned to 16 bytes (src/select/spmm/merge.rs).
     fn has_kernel_without_lists(&self, columns: i64) -> bool {
@@ -72,6 +71,7 @@ impl Shape {
             && !is_short
     }
 
+    /// Returns the shape as text, such as
     /// `1000 × 900, 12345 entries, N = 32, op(B) by columns, C by rows, A fp32, …`.
     pub fn describe(&self) -> String {
         let by = |by_rows: bool| if by_rows { "rows" } else { "columns" };
@@ -171,7 +171,7 @@ pub mod tests {
         assert!([1, 4, 5, 33].iter().all(|&columns| medium(by_rows(columns)).contains("100,000 entries")));
         assert!(medium(Dense { c_by_rows: false, ..by_rows(127) }).contains("by columns"));
         assert_eq!(medium(Dense { columns: 128, ..BY_COLUMNS }), "");
-        // Two and three entries a row, and 1,100.
+        // Rows of 2.5 entries in the mean, and of 1,100.
         assert!(why(Shape { rows: 40_000, nnz: 100_000, dense: Some(by_rows(32)), ..shape() })
             .contains("entries"));
         assert!(why(Shape { rows: 90, nnz: 99_000, dense: Some(by_rows(32)), ..shape() }).contains("entries"));

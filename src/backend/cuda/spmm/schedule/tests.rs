@@ -173,7 +173,7 @@ fn aligned_rows_of_b_and_c_are_for_groups() {
 /// Tests lists that are made without a plan: rows for a warp, a block and several blocks, in runs of one
 /// row and of eight.
 #[test]
-fn lists_are_made_before_a_product_without_analysis() {
+fn lists_are_made_before_a_product_without_a_plan() {
     let once = TestProduct { once: true, division: Division::Lists, ..PLAIN };
     check_all(
         &sample(0, 600, 401),
