@@ -4,9 +4,10 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use client::Session;
+use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 use tarsia::facade::{Address, BackendKind};
 
-use crate::demo::bandwidth::last_level_cache;
+use crate::demo::bandwidth::{last_level_cache, second_level_cache};
 use crate::demo::products::median;
 use crate::Result;
 
@@ -147,17 +148,53 @@ impl Lane {
 struct WallClock {
     /// Three times the size of the last-level cache: reading it evicts everything else.
     flush: Vec<u64>,
+    /// Words of it, three times the size of a second-level cache, which evict everything else from that.
+    second_level: usize,
+    /// CPUs on which helpers may run, whose second-level caches are evicted, too; none if one thread works.
+    cpus: Vec<usize>,
 }
 
 impl WallClock {
     fn new() -> Self {
-        WallClock { flush: vec![1; 3 * last_level_cache() / size_of::<u64>()] }
+        let words = |bytes: usize| 3 * bytes / size_of::<u64>();
+        let flush = vec![1; words(last_level_cache())];
+        let second_level = words(second_level_cache()).min(flush.len());
+        let cpus = if tarsia::facade::pool_size() > 1 { allowed_cpus() } else { Vec::new() };
+        WallClock { flush, second_level, cpus }
     }
+
+    /// Evicts what caches hold: first from the second-level caches of all CPUs, whose lines may move to the
+    /// last-level cache then, afterwards from that one and those of this thread.
+    fn clear_caches(&self) {
+        let read = |words: &[u64]| black_box(words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word)));
+        std::thread::scope(|scope| {
+            for &cpu in &self.cpus {
+                scope.spawn(move || {
+                    pin_to(cpu);
+                    read(&self.flush[..self.second_level]);
+                });
+            }
+        });
+        read(&self.flush);
+    }
+}
+
+/// Returns the CPUs on which this process may run; none if the system does not say.
+fn allowed_cpus() -> Vec<usize> {
+    let allowed = sched_getaffinity(None).unwrap_or_default();
+    (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect()
+}
+
+/// Moves the calling thread to a CPU. Where that is refused it stays where it is.
+fn pin_to(cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    let _ = sched_setaffinity(None, &set);
 }
 
 impl Timer for WallClock {
     fn cold(&self, work: &mut Work<'_>) -> Result<f64> {
-        black_box(self.flush.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word)));
+        self.clear_caches();
         self.warm(1, work)
     }
 

@@ -8,6 +8,8 @@ use crate::Result;
 
 /// Size of the last-level cache if the system does not report it: larger than most.
 const UNKNOWN_CACHE: usize = 64 << 20;
+/// The same for the second-level cache.
+const UNKNOWN_SECOND_LEVEL: usize = 4 << 20;
 /// Least and largest size of one array of the copy: large enough for a copy to take some milliseconds, and
 /// small beside the memory of present machines.
 const ARRAY: (usize, usize) = (64 << 20, 512 << 20);
@@ -67,10 +69,26 @@ fn pages(words: usize) -> Result<Vec<u64>> {
 
 /// Returns the bytes of the largest cache of the first core, if Linux reports it.
 pub fn last_level_cache() -> usize {
-    let size = |index: usize| {
-        let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
-        let text = std::fs::read_to_string(path).ok()?;
-        text.trim().strip_suffix('K')?.parse::<usize>().ok()?.checked_mul(1024)
+    caches_of_first_core().map(|(_, bytes)| bytes).max().unwrap_or(UNKNOWN_CACHE)
+}
+
+/// Returns the bytes of the first core's second-level cache, if Linux reports it.
+pub fn second_level_cache() -> usize {
+    caches_of_first_core()
+        .filter_map(|(level, bytes)| (level == 2).then_some(bytes))
+        .max()
+        .unwrap_or(UNKNOWN_SECOND_LEVEL)
+}
+
+/// Returns levels and bytes of the first core's caches.
+fn caches_of_first_core() -> impl Iterator<Item = (u32, usize)> {
+    let read = |index: usize, name: &str| {
+        std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}")).ok()
     };
-    (0..8).filter_map(size).max().unwrap_or(UNKNOWN_CACHE)
+    (0..8).filter_map(move |index| {
+        let level = read(index, "level")?.trim().parse().ok()?;
+        let bytes =
+            read(index, "size")?.trim().strip_suffix('K')?.parse::<usize>().ok()?.checked_mul(1024)?;
+        Some((level, bytes))
+    })
 }
