@@ -340,7 +340,7 @@ macro_rules! registers {
 #[cfg(target_arch = "x86_64")]
 registers! {
     /// A register of AVX2.
-    Ymm: 32 12 __m256 _mm256_castps_pd _mm256_castpd_ps eight_halves
+    Ymm: 32 8 __m256 _mm256_castps_pd _mm256_castpd_ps eight_halves
         [_mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_stream_ps _mm256_mul_ps _mm256_add_ps
          _mm256_fmadd_ps]
         [_mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_stream_pd _mm256_mul_pd _mm256_add_pd

@@ -6,6 +6,10 @@
 //! cache, and rows of B that neighbouring rows of A share are read from the caches too. Where rows of op(B)
 //! are not contiguous, panels of it are copied so that they are, one after the other.
 //!
+//! Registers of AVX2 hold half the columns of those of AVX-512, or fewer. There all blocks of a row are computed before
+//! the next row, four entries at a time, so that rows of B are read as a whole and four side by side: on a Zen 3 core
+//! that took half the time with 128 columns of doubles (docs/algorithms/host.md).
+//!
 //! Each element of C is one sum in the order of the row's entries, or in blocks of a single vector the sum of
 //! four, of every fourth entry, and of two in blocks of two registers; a long row is the sum, in order, of the
 //! partial sums of its chunks.
@@ -28,6 +32,8 @@ use crate::backend::host::vector::{
 use crate::error::Result;
 use crate::support::Combo;
 use crate::types::{Accumulator, Element, Storage};
+
+mod plain;
 
 /// Bytes of a row of a panel: four of the widest registers, so that a part of a row of op(A) finds its rows
 /// of the panel in the first-level cache.
@@ -55,6 +61,9 @@ const PREFETCHED_BYTES: usize = 512;
 /// caches they save 5 % in the mean.
 const PREFETCHED_B: usize = 8 << 20;
 const LARGE_L2: usize = 2 << 20;
+/// The same where four entries are added at a time: on Zen 3 prefetches of rows of a smaller B cost up to 40 %.
+#[cfg(target_arch = "x86_64")]
+const PREFETCHED_B_OF_FOUR: usize = 4 << 20;
 /// Entries by which prefetches are ahead.
 const AHEAD: usize = 8;
 /// Column indices that are checked together, or those of a row that has more.
@@ -63,8 +72,10 @@ const CHECKED: usize = 256;
 const VALUES_AHEAD: usize = 1024;
 /// Bytes by which prefetches of the columns of A are ahead: where blocks have one vector the check reads them first.
 const COLUMNS_AHEAD: usize = 2048;
-/// Most vectors of a block whose rows have a loop of their own.
+/// Most vectors of a block whose rows have a loop of their own, but for AVX2, where all have.
 const NARROW: usize = 4;
+/// Entries whose products are added at a time in [`RowProduct::add_four`].
+const FOUR: usize = 4;
 /// Cache lines of a row that are prefetched; the processor's own prefetches take over from there.
 const PREFETCHED_LINES: usize = 4;
 
@@ -112,7 +123,7 @@ impl<V: Element> Csr<V> {
                 && opened.c_strides.1 == 1
                 && opened.scalars.skip_old(),
             streams: false,
-            prefetches: gains_by_prefetch(opened.b),
+            prefetches: gains_by_prefetch::<C::Acc, _>(vectors, opened.b),
             prefetches_a: second_level_cache() >= LARGE_L2,
         };
         product.streams = product.may_stream();
@@ -137,8 +148,12 @@ impl<V: Element> Csr<V> {
 }
 
 /// Returns whether prefetches of B's rows gain time.
-fn gains_by_prefetch<X>(b: &[X]) -> bool {
-    size_of_val(b) >= PREFETCHED_B || second_level_cache() < LARGE_L2
+fn gains_by_prefetch<T: Accumulator, X>(vectors: Width, b: &[X]) -> bool {
+    match vectors {
+        #[cfg(target_arch = "x86_64")]
+        Width::Ymm if !T::TYPE.is_complex() => size_of_val(b) >= PREFETCHED_B_OF_FOUR,
+        _ => size_of_val(b) >= PREFETCHED_B || second_level_cache() < LARGE_L2,
+    }
 }
 
 fn panel_columns<T>() -> usize {
@@ -212,7 +227,7 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
             columns,
             overwrites,
             streams,
-            prefetches: gains_by_prefetch(b),
+            prefetches: gains_by_prefetch::<C::Acc, _>(vectors, b),
             prefetches_a,
         }
     }
@@ -265,18 +280,18 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
             // SAFETY: the caller's promise.
             first += unsafe {
                 match (rest / V::LANES).min(most) {
-                    16.. if V::MOST >= 16 => self.compiled::<V, 16, 1>(work, first),
-                    12.. if V::MOST == 12 => self.compiled::<V, 12, 1>(work, first),
-                    8.. if V::MOST >= 8 => self.compiled::<V, 8, 1>(work, first),
-                    4.. => self.compiled::<V, 4, 1>(work, first),
-                    2.. if V::MOST >= 12 => self.compiled::<V, 2, CHAINS_OF_TWO>(work, first),
-                    2.. => self.compiled::<V, 2, 1>(work, first),
-                    1.. => self.compiled::<V, 1, CHAINS_OF_ONE>(work, first),
-                    _ if most > 0 && rest >= H::LANES => self.compiled::<H, 1, CHAINS_OF_ONE>(work, first),
+                    16.. if V::MOST >= 16 => self.compiled::<V, 16, 1>(work, first, 1),
+                    8.. if V::MOST == 8 => self.compiled::<V, 8, 1>(work, first, rest / (8 * V::LANES)),
+                    8.. if V::MOST > 8 => self.compiled::<V, 8, 1>(work, first, 1),
+                    4.. => self.compiled::<V, 4, 1>(work, first, 1),
+                    2.. if V::MOST >= 8 => self.compiled::<V, 2, CHAINS_OF_TWO>(work, first, 1),
+                    2.. => self.compiled::<V, 2, 1>(work, first, 1),
+                    1.. => self.compiled::<V, 1, CHAINS_OF_ONE>(work, first, 1),
+                    _ if most > 0 && rest >= H::LANES => self.compiled::<H, 1, CHAINS_OF_ONE>(work, first, 1),
                     _ if most > 0 && rest >= 4 => {
-                        self.compiled::<Array<C::Acc, 4>, 1, CHAINS_OF_ONE>(work, first)
+                        self.compiled::<Array<C::Acc, 4>, 1, CHAINS_OF_ONE>(work, first, 1)
                     }
-                    _ => self.compiled::<Array<C::Acc, 1>, 1, CHAINS_OF_ONE>(work, first),
+                    _ => self.compiled::<Array<C::Acc, 1>, 1, CHAINS_OF_ONE>(work, first, 1),
                 }
             };
         }
@@ -291,20 +306,21 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         &self,
         work: &Work,
         first: usize,
+        blocks: usize,
     ) -> usize {
         // SAFETY: the caller's promise.
         unsafe {
             match (V::WIDTH, self.vectors) {
                 #[cfg(avx512)]
-                (Width::Zmm, _) => self.block_avx512::<V, VECTORS, CHAINS>(work, first),
+                (Width::Zmm, _) => self.block_avx512::<V, VECTORS, CHAINS>(work, first, blocks),
                 #[cfg(target_arch = "x86_64")]
                 (width, best) if width == Width::Ymm || best >= Width::Ymm => {
-                    self.block_avx2::<V, VECTORS, CHAINS>(work, first);
+                    self.block_avx2::<V, VECTORS, CHAINS>(work, first, blocks);
                 }
-                _ => self.block::<V, VECTORS, CHAINS>(work, first),
+                _ => self.block::<V, VECTORS, CHAINS>(work, first, blocks),
             }
         }
-        VECTORS * V::LANES
+        blocks * VECTORS * V::LANES
     }
 
     /// # Safety
@@ -315,9 +331,10 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         &self,
         work: &Work,
         first: usize,
+        blocks: usize,
     ) {
         // SAFETY: the caller's promise.
-        unsafe { self.block::<V, VECTORS, CHAINS>(work, first) };
+        unsafe { self.block::<V, VECTORS, CHAINS>(work, first, blocks) };
     }
 
     /// # Safety
@@ -328,13 +345,15 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         &self,
         work: &Work,
         first: usize,
+        blocks: usize,
     ) {
         // SAFETY: the caller's promise.
-        unsafe { self.block::<V, VECTORS, CHAINS>(work, first) };
+        unsafe { self.block::<V, VECTORS, CHAINS>(work, first, blocks) };
     }
 
-    /// Computes the columns of an item that `VECTORS` vectors hold, from column `first` on; returns their
-    /// number.
+    /// Computes `blocks` blocks of columns of an item, each of as many as `VECTORS` vectors hold, from column
+    /// `first` on: all blocks of a row before the next row. Where columns of C are contiguous instead of rows,
+    /// there is one block.
     ///
     /// # Safety
     /// The processor has the vectors, and C has these columns, which are contiguous in B if there are
@@ -344,15 +363,18 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         &self,
         work: &Work,
         first: usize,
+        blocks: usize,
     ) {
-        if let (true, Work::Rows(rows), Some(pattern)) = (VECTORS <= NARROW, work, self.plain_pattern()) {
+        let is_plain = VECTORS <= NARROW || adds_four::<V, C::Acc>(VECTORS);
+        if let (true, Work::Rows(rows), Some(pattern)) = (is_plain, work, self.plain_pattern()) {
             // SAFETY: the caller's promise.
-            return unsafe { self.narrow_rows::<V, VECTORS, CHAINS>(rows.clone(), pattern, first) };
+            return unsafe { self.plain_rows::<V, VECTORS, CHAINS>(rows.clone(), pattern, first, blocks) };
         }
         let (count, by_rows) = match work {
             Work::Rows(rows) => (rows.len(), self.opened.c_strides.1 == 1 || VECTORS > TILE_VECTORS),
             Work::Chunk { .. } => (1, true),
         };
+        debug_assert!(by_rows || blocks == 1);
         let tile_rows = (LINE / size_of::<C::Y>()).min(TILE_ROWS);
         let mut tile = [const { MaybeUninit::<[V; VECTORS]>::uninit() }; TILE_ROWS];
         // SAFETY: the caller's promise.
@@ -367,150 +389,33 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                 Work::Rows(rows) => self.rows.start(rows.start + at + 1),
                 Work::Chunk { positions, .. } => positions.end,
             };
-            // SAFETY: the caller's promise.
-            let sums = unsafe { self.sums::<V, VECTORS, CHAINS>(begin..end, first) };
-            match work {
-                // SAFETY: as before.
-                Work::Rows(rows) if by_rows => unsafe { self.store(rows.start + at, first, alpha, &sums) },
-                Work::Rows(rows) => {
-                    let place = at % tile_rows;
-                    tile[place].write(sums);
-                    if place + 1 == tile_rows || at + 1 == count {
-                        // SAFETY: so many rows have been written.
-                        let tile = unsafe {
-                            std::slice::from_raw_parts(tile.as_ptr().cast::<[V; VECTORS]>(), place + 1)
-                        };
-                        self.store_tile(rows.start + at - place, first, tile);
+            for first in (first..).step_by(VECTORS * V::LANES).take(blocks) {
+                // SAFETY: the caller's promise.
+                let sums = unsafe { self.sums::<V, VECTORS, CHAINS>(begin..end, first) };
+                match work {
+                    // SAFETY: as before.
+                    Work::Rows(rows) if by_rows => unsafe {
+                        self.store(rows.start + at, first, alpha, &sums);
+                    },
+                    Work::Rows(rows) => {
+                        let place = at % tile_rows;
+                        tile[place].write(sums);
+                        if place + 1 == tile_rows || at + 1 == count {
+                            // SAFETY: so many rows have been written.
+                            let tile = unsafe {
+                                std::slice::from_raw_parts(tile.as_ptr().cast::<[V; VECTORS]>(), place + 1)
+                            };
+                            self.store_tile(rows.start + at - place, first, tile);
+                        }
                     }
-                }
-                Work::Chunk { slot, .. } => {
-                    let at = slot * self.opened.n + first;
-                    let sums = V::as_slice(&sums);
-                    // SAFETY: each slot belongs to one item, and nothing reads it before all items are done.
-                    unsafe { self.opened.scratch.part(at..at + sums.len()) }.copy_from_slice(sums);
-                }
-            }
-        }
-    }
-
-    /// Returns offsets and columns for [`Self::narrow_rows`], if these are of 32 bits and rows of C are in their
-    /// own order and only written.
-    #[inline(always)]
-    fn plain_pattern(&self) -> Option<(&'a [i32], &'a [i32])> {
-        match (self.rows.offsets, self.rows.indices) {
-            (Ints::I32(offsets), Ints::I32(columns))
-                if self.overwrites && self.order.is_none() && i32::try_from(self.rows.cols).is_ok() =>
-            {
-                Some((offsets, columns))
-            }
-            _ => None,
-        }
-    }
-
-    /// Computes the columns of whole rows that a few vectors hold, with the sums of [`Self::block`] in the same
-    /// order, and fewer instructions: with one vector and seven entries a row, those for the row itself and not
-    /// for its entries took two thirds of the time.
-    ///
-    /// # Safety
-    /// The requirements of [`Self::block`].
-    #[inline(always)]
-    unsafe fn narrow_rows<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
-        &self,
-        rows: Range<usize>,
-        (offsets, columns): (&[i32], &[i32]),
-        first: usize,
-    ) {
-        if rows.is_empty() {
-            return;
-        }
-        let (base, stride) = (self.rows.base, self.opened.c_strides.0);
-        let (values, streams) = (self.values, self.streams);
-        let nnz = columns.len().min(values.len());
-        // Row `column` of B, where columns count from the base.
-        let b = self.b.as_ptr().wrapping_add((first - self.columns.start) * self.b_strides.1);
-        let row_bytes = self.b_strides.0.wrapping_mul(size_of::<X>());
-        let b = b.wrapping_byte_sub((base as usize).wrapping_mul(row_bytes));
-        // SAFETY: only this item has these rows of C.
-        let mut c = unsafe {
-            let end = (rows.end - 1) * stride + first + VECTORS * V::LANES;
-            self.opened.c.part(rows.start * stride + first..end).as_mut_ptr().cast::<C::Acc>()
-        };
-        // SAFETY: the caller's promise.
-        let alpha = unsafe { V::splat(self.opened.scalars.alpha()) };
-        let offsets = &offsets[rows.start..=rows.end];
-        let last = ((i64::from(offsets[rows.len()]) - base) as usize).min(nnz);
-        let mut end = (i64::from(offsets[0]) - base) as usize;
-        let mut checked = end;
-        for &offset in &offsets[1..] {
-            let entry = end;
-            end = (i64::from(offset) - base) as usize;
-            if VECTORS == 1 && end > checked {
-                let after = last.min(checked.saturating_add(CHECKED)).max(end);
-                if after > nnz || !self.are_inside(&columns[checked..after]) {
-                    outside();
-                }
-                checked = after;
-            }
-            if entry > end || end > nnz {
-                outside();
-            }
-            // SAFETY: the arrays have these entries; with one vector their columns have been checked. C has the row,
-            // and has the type of the sums; streamed rows are as in `store`. The rest is the caller's promise.
-            unsafe {
-                let (values, columns) = (values.get_unchecked(entry..end), columns.get_unchecked(entry..end));
-                let sums = self.narrow_sums::<V, VECTORS, CHAINS>(values, columns, b);
-                for (vector, sum) in sums.iter().enumerate() {
-                    let (sum, to) = (alpha.times(*sum), c.add(vector * V::LANES));
-                    if streams {
-                        sum.stream(to);
-                    } else {
-                        sum.store(to);
+                    Work::Chunk { slot, .. } => {
+                        let at = slot * self.opened.n + first;
+                        let sums = V::as_slice(&sums);
+                        // SAFETY: each slot belongs to one item, and nothing reads it before all items are done.
+                        unsafe { self.opened.scratch.part(at..at + sums.len()) }.copy_from_slice(sums);
                     }
                 }
             }
-            // It is not used behind the last row.
-            c = c.wrapping_add(stride);
-        }
-    }
-
-    /// Returns the sums over these entries of a row; `b` is as in [`Self::add_column`]. It goes along by pointers,
-    /// which takes fewer instructions than positions.
-    ///
-    /// # Safety
-    /// The requirements of [`Self::add_column`].
-    #[inline(always)]
-    unsafe fn narrow_sums<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
-        &self,
-        values: &[C::A],
-        columns: &[i32],
-        b: *const X,
-    ) -> [V; VECTORS] {
-        // Entries of an iteration, a multiple of the chains, and of those for which prefetches are made. With two vectors
-        // two took less time for short rows, with four vectors four for long rows.
-        let step = if VECTORS == 2 { 2 } else { 4 };
-        const { assert!(4 % CHAINS == 0 && (VECTORS != 2 || 2 % CHAINS == 0)) };
-        let (mut value, mut column, mut left) = (values.as_ptr(), columns.as_ptr(), values.len());
-        let (prefetches, base) = (self.prefetches_a, self.rows.base as i32);
-        // SAFETY: pointers stay within the entries, or just behind them; the rest is the caller's promise.
-        unsafe {
-            let mut sums = [[V::splat(C::Acc::ZERO); VECTORS]; CHAINS];
-            while left >= step {
-                if prefetches {
-                    prefetch(value.wrapping_byte_add(VALUES_AHEAD));
-                    prefetch(column.wrapping_byte_add(COLUMNS_AHEAD));
-                }
-                for at in 0..step {
-                    self.add_column(&mut sums[at % CHAINS], *value.add(at), b, *column.add(at), base);
-                }
-                (value, column) = (value.add(step), column.add(step));
-                left -= step;
-            }
-            for at in 0..step - 1 {
-                if at < left {
-                    self.add_column(&mut sums[at % CHAINS], *value.add(at), b, *column.add(at), base);
-                }
-            }
-            total(sums)
         }
     }
 
@@ -556,15 +461,35 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
             let mut at = 0;
             // Plain loops: adaptors of several iterators are left as calls where the library is compiled in
             // many parts.
+            while adds_four::<V, C::Acc>(VECTORS) && at + FOUR <= columns.len() {
+                if self.prefetches && at + FOUR <= ahead.len() {
+                    for &column in &ahead[at..at + FOUR] {
+                        prefetch_part::<V, C::Acc, X>(
+                            b.wrapping_add(row(column).wrapping_mul(row_stride)),
+                            VECTORS,
+                        );
+                    }
+                }
+                let mut rows = [0; FOUR];
+                for (row_of_b, &column) in rows.iter_mut().zip(&columns[at..at + FOUR]) {
+                    *row_of_b = row(column);
+                    if *row_of_b >= self.rows.cols {
+                        outside();
+                    }
+                }
+                // SAFETY: the entries are there, and B has their rows; the rest is the caller's promise.
+                unsafe { self.add_four(&mut sums[0], values.as_ptr().add(at), b, rows) };
+                at += FOUR;
+            }
             while at + CHAINS <= columns.len() {
                 if VECTORS * V::LANES * size_of::<X>() >= PREFETCHED_BYTES
                     && self.prefetches
                     && at < ahead.len()
                 {
-                    let from = b.wrapping_add(row(ahead[at]).wrapping_mul(row_stride)).cast::<[u8; LINE]>();
-                    for line in 0..PREFETCHED_LINES {
-                        prefetch(from.wrapping_add(line));
-                    }
+                    prefetch_part::<V, C::Acc, X>(
+                        b.wrapping_add(row(ahead[at]).wrapping_mul(row_stride)),
+                        VECTORS,
+                    );
                 }
                 for (chain, sums) in sums.iter_mut().enumerate() {
                     // SAFETY: the caller's promise.
@@ -604,42 +529,6 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         unsafe { self.add_row(sums, value, b, row) };
     }
 
-    /// Adds `value` times a part of row `column` of B, where columns count from `base` and `b` is that part of row 0, were
-    /// there one. Blocks of several vectors check the column here; for those of one it takes fewer instructions to
-    /// check many at once, which their callers do.
-    ///
-    /// # Safety
-    /// The requirements of [`Self::block`], and with one vector B has the row.
-    #[inline(always)]
-    unsafe fn add_column<V: Vector<C::Acc>, const VECTORS: usize>(
-        &self,
-        sums: &mut [V; VECTORS],
-        value: C::A,
-        b: *const X,
-        column: i32,
-        base: i32,
-    ) {
-        // An index below the base is a large number.
-        if VECTORS > 1 && column.wrapping_sub(base) as u32 as usize >= self.rows.cols {
-            outside();
-        }
-        // SAFETY: B has the row; the rest is the caller's promise.
-        unsafe { self.add_row(sums, value, b, column as u32 as usize) };
-    }
-
-    /// Returns whether these column indices are inside of the matrix, by a loop that the compiler makes vector
-    /// code of.
-    #[inline(always)]
-    fn are_inside(&self, columns: &[i32]) -> bool {
-        let base = self.rows.base as i32;
-        let mut most = 0;
-        // A negative index is a large number.
-        for &column in columns {
-            most = most.max(column.wrapping_sub(base) as u32);
-        }
-        columns.is_empty() || (most as usize) < self.rows.cols
-    }
-
     /// Adds `value` times a part of a row of B to the sums; `b` is that part of row 0.
     ///
     /// # Safety
@@ -659,6 +548,37 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
             for sum in sums {
                 *sum = sum.plus_product(value, V::load(from, self.conjugate));
                 from = from.add(V::LANES);
+            }
+        }
+    }
+
+    /// Adds the products of four entries of A, from that at `values` on, with parts of these rows of B, one vector of
+    /// sums after the other, each in the order of the entries: a processor then reads four rows of B side by side.
+    ///
+    /// # Safety
+    /// There are four values, and B has the rows; the requirements of [`Self::block`].
+    #[inline(always)]
+    unsafe fn add_four<V: Vector<C::Acc>, const VECTORS: usize>(
+        &self,
+        sums: &mut [V; VECTORS],
+        values: *const C::A,
+        b: *const X,
+        rows: [usize; FOUR],
+    ) {
+        // SAFETY: from that of `b` on a row has as many columns as the sums; the rest is the caller's promise.
+        unsafe {
+            let row_bytes = self.b_strides.0 * size_of::<X>();
+            let mut factors = [V::splat(C::Acc::ZERO); FOUR];
+            let mut parts = [b; FOUR];
+            for entry in 0..FOUR {
+                factors[entry] = V::splat((*values.add(entry)).widen());
+                parts[entry] = b.wrapping_byte_add(rows[entry] * row_bytes);
+            }
+            for (vector, sum) in sums.iter_mut().enumerate() {
+                for entry in 0..FOUR {
+                    let part = parts[entry].add(vector * V::LANES);
+                    *sum = sum.plus_product(factors[entry], V::load(part, self.conjugate));
+                }
             }
         }
     }
@@ -752,6 +672,22 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
             }
         }
         self.store_sums(row, 0, sums);
+    }
+}
+
+/// Returns whether blocks of so many vectors add the products of four entries at a time. They do with registers of AVX2,
+/// of which eight hold sums and four the values; with AVX-512 it was not timed.
+#[inline(always)]
+const fn adds_four<V: Vector<T>, T: Accumulator>(vectors: usize) -> bool {
+    V::MOST == 8 && vectors == 8
+}
+
+/// Prefetches the first lines of a part of a row of B that so many vectors hold.
+#[inline(always)]
+fn prefetch_part<V: Vector<T>, T: Accumulator, X>(part: *const X, vectors: usize) {
+    let lines = (vectors * V::LANES * size_of::<X>()).div_ceil(LINE);
+    for line in 0..lines.min(PREFETCHED_LINES) {
+        prefetch(part.cast::<[u8; LINE]>().wrapping_add(line));
     }
 }
 

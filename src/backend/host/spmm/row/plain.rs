@@ -1,0 +1,213 @@
+//! Rows of a matrix whose offsets and columns have 32 bits, where rows of C are in their own order and only written:
+//! the loops that most products take.
+
+use std::ops::Range;
+
+use super::{
+    adds_four, outside, prefetch_part, total, RowProduct, AHEAD, CHECKED, COLUMNS_AHEAD, FOUR, VALUES_AHEAD,
+};
+use crate::backend::host::operand::Ints;
+use crate::backend::host::vector::{prefetch, Vector};
+use crate::support::Combo;
+use crate::types::{Accumulator, Storage};
+
+impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
+    /// Returns offsets and columns for [`Self::plain_rows`], if these are of 32 bits and rows of C are in their
+    /// own order and only written.
+    #[inline(always)]
+    pub(super) fn plain_pattern(&self) -> Option<(&'a [i32], &'a [i32])> {
+        match (self.rows.offsets, self.rows.indices) {
+            (Ints::I32(offsets), Ints::I32(columns))
+                if self.overwrites && self.order.is_none() && i32::try_from(self.rows.cols).is_ok() =>
+            {
+                Some((offsets, columns))
+            }
+            _ => None,
+        }
+    }
+
+    /// Computes `blocks` blocks of columns of whole rows, each of as many as `VECTORS` vectors hold, with the sums of
+    /// [`Self::block`] in the same order, and fewer instructions: with one vector and seven entries a row, those for
+    /// the row itself and not for its entries took two thirds of the time.
+    ///
+    /// # Safety
+    /// The requirements of [`Self::block`].
+    #[inline(always)]
+    pub(super) unsafe fn plain_rows<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+        &self,
+        rows: Range<usize>,
+        (offsets, columns): (&[i32], &[i32]),
+        first: usize,
+        blocks: usize,
+    ) {
+        if rows.is_empty() {
+            return;
+        }
+        let (base, stride) = (self.rows.base, self.opened.c_strides.0);
+        let (values, streams) = (self.values, self.streams);
+        let nnz = columns.len().min(values.len());
+        // Row `column` of B, where columns count from the base.
+        let b = self.b.as_ptr().wrapping_add((first - self.columns.start) * self.b_strides.1);
+        let row_bytes = self.b_strides.0.wrapping_mul(size_of::<X>());
+        let b = b.wrapping_byte_sub((base as usize).wrapping_mul(row_bytes));
+        // SAFETY: only this item has these rows of C.
+        let mut c = unsafe {
+            let end = (rows.end - 1) * stride + first + blocks * VECTORS * V::LANES;
+            self.opened.c.part(rows.start * stride + first..end).as_mut_ptr().cast::<C::Acc>()
+        };
+        // SAFETY: the caller's promise.
+        let alpha = unsafe { V::splat(self.opened.scalars.alpha()) };
+        let offsets = &offsets[rows.start..=rows.end];
+        let last = ((i64::from(offsets[rows.len()]) - base) as usize).min(nnz);
+        let mut end = (i64::from(offsets[0]) - base) as usize;
+        let mut checked = end;
+        for &offset in &offsets[1..] {
+            let entry = end;
+            end = (i64::from(offset) - base) as usize;
+            if VECTORS == 1 && end > checked {
+                let after = last.min(checked.saturating_add(CHECKED)).max(end);
+                if after > nnz || !self.are_inside(&columns[checked..after]) {
+                    outside();
+                }
+                checked = after;
+            }
+            if entry > end || end > nnz {
+                outside();
+            }
+            // SAFETY: the arrays have these entries; with one vector their columns have been checked. C has the row,
+            // and has the type of the sums; streamed rows are as in `store`. The rest is the caller's promise.
+            unsafe {
+                let (values, own) = (values.get_unchecked(entry..end), columns.get_unchecked(entry..end));
+                let ahead = columns.get_unchecked(nnz.min(entry + AHEAD)..);
+                for block in 0..blocks {
+                    let at = block * VECTORS * V::LANES;
+                    let sums = self.plain_sums::<V, VECTORS, CHAINS>(values, own, ahead, b.wrapping_add(at));
+                    store_vectors(&sums, alpha, c.add(at), streams);
+                }
+            }
+            // It is not used behind the last row.
+            c = c.wrapping_add(stride);
+        }
+    }
+
+    /// Returns the sums over these entries of a row; `b` is as in [`Self::add_column`], and `ahead` has the columns from
+    /// [`AHEAD`] entries behind the first one on. It goes along by pointers, which takes fewer instructions than
+    /// positions.
+    ///
+    /// # Safety
+    /// The requirements of [`Self::add_column`].
+    #[inline(always)]
+    unsafe fn plain_sums<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+        &self,
+        values: &[C::A],
+        columns: &[i32],
+        ahead: &[i32],
+        b: *const X,
+    ) -> [V; VECTORS] {
+        // Entries of an iteration, a multiple of the chains, and of those for which prefetches are made. With two vectors
+        // two took less time for short rows, with four vectors four for long rows.
+        let step = if VECTORS == 2 { 2 } else { 4 };
+        const { assert!(4 % CHAINS == 0 && (VECTORS != 2 || 2 % CHAINS == 0)) };
+        let (mut value, mut column, mut left) = (values.as_ptr(), columns.as_ptr(), values.len());
+        let (prefetches, base) = (self.prefetches_a, self.rows.base as i32);
+        let row_bytes = self.b_strides.0 * size_of::<X>();
+        // SAFETY: pointers stay within the entries, or just behind them; the rest is the caller's promise.
+        unsafe {
+            let mut sums = [[V::splat(C::Acc::ZERO); VECTORS]; CHAINS];
+            while left >= step {
+                if prefetches {
+                    prefetch(value.wrapping_byte_add(VALUES_AHEAD));
+                    prefetch(column.wrapping_byte_add(COLUMNS_AHEAD));
+                }
+                if adds_four::<V, C::Acc>(VECTORS) {
+                    let at = values.len() - left;
+                    if self.prefetches && at + FOUR <= ahead.len() {
+                        for &column in &ahead[at..at + FOUR] {
+                            let row = (column as u32 as usize).wrapping_mul(row_bytes);
+                            prefetch_part::<V, C::Acc, X>(b.wrapping_byte_add(row), VECTORS);
+                        }
+                    }
+                    let columns: [i32; FOUR] = column.cast::<[i32; FOUR]>().read();
+                    if !columns.iter().all(|&column| self.is_inside(column, base)) {
+                        outside();
+                    }
+                    let rows = columns.map(|column| column as u32 as usize);
+                    self.add_four(&mut sums[0], value, b, rows);
+                } else {
+                    for at in 0..step {
+                        self.add_column(&mut sums[at % CHAINS], *value.add(at), b, *column.add(at), base);
+                    }
+                }
+                (value, column) = (value.add(step), column.add(step));
+                left -= step;
+            }
+            for at in 0..step - 1 {
+                if at < left {
+                    self.add_column(&mut sums[at % CHAINS], *value.add(at), b, *column.add(at), base);
+                }
+            }
+            total(sums)
+        }
+    }
+
+    /// Adds `value` times a part of row `column` of B, where columns count from `base` and `b` is that part of row 0, were
+    /// there one. Blocks of several vectors check the column here; for those of one it takes fewer instructions to
+    /// check many at once, which their callers do.
+    ///
+    /// # Safety
+    /// The requirements of [`Self::block`], and with one vector B has the row.
+    #[inline(always)]
+    unsafe fn add_column<V: Vector<C::Acc>, const VECTORS: usize>(
+        &self,
+        sums: &mut [V; VECTORS],
+        value: C::A,
+        b: *const X,
+        column: i32,
+        base: i32,
+    ) {
+        if VECTORS > 1 && !self.is_inside(column, base) {
+            outside();
+        }
+        // SAFETY: B has the row; the rest is the caller's promise.
+        unsafe { self.add_row(sums, value, b, column as u32 as usize) };
+    }
+
+    /// Returns whether a column index, which counts from the base, is inside of the matrix.
+    #[inline(always)]
+    fn is_inside(&self, column: i32, base: i32) -> bool {
+        // An index below the base is a large number.
+        (column.wrapping_sub(base) as u32 as usize) < self.rows.cols
+    }
+
+    /// Returns whether these column indices are inside of the matrix, by a loop that the compiler makes vector
+    /// code of.
+    #[inline(always)]
+    fn are_inside(&self, columns: &[i32]) -> bool {
+        let base = self.rows.base as i32;
+        let mut most = 0;
+        // A negative index is a large number.
+        for &column in columns {
+            most = most.max(column.wrapping_sub(base) as u32);
+        }
+        columns.is_empty() || (most as usize) < self.rows.cols
+    }
+}
+
+/// Stores alpha times sums, past the caches if that is said.
+///
+/// # Safety
+/// The processor has the vectors, and `to` has room for them; if they are streamed, it is a multiple of a vector's bytes.
+#[inline(always)]
+unsafe fn store_vectors<T: Accumulator, V: Vector<T>>(sums: &[V], alpha: V, to: *mut T, streams: bool) {
+    for (vector, sum) in sums.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (sum, to) = (alpha.times(*sum), to.add(vector * V::LANES));
+            if streams {
+                sum.stream(to);
+            } else {
+                sum.store(to);
+            }
+        }
+    }
+}
