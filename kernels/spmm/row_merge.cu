@@ -30,9 +30,9 @@ template <class X> constexpr int blocks(int packs) {
         const X *b, uint32_t b_packs, Y *c, int64_t c_row, int32_t n, Scalar<Acc> alpha,           \
         Scalar<Acc> beta, Acc *partial, int64_t partial_stride, Prefetch lines) {                  \
         begin_product(lines, static_cast<const char *>(offsets.pointer), indices, values, b);      \
-        row_merge<A, int##J##_t, X, Y, Acc, lanes, int(16 / sizeof(X)), packs>(                    \
-            {offsets, base}, indices, values, path, b, b_packs, c, c_row, n, alpha, beta,          \
-            {partial, partial_stride});                                                            \
+        using Tile = RowTile<A, int##J##_t, X, Y, Acc, lanes, int(16 / sizeof(X)), packs>;         \
+        const Tile tile(indices, values, base, b, b_packs, c, c_row, n, !is_zero(alpha.get()));    \
+        row_merge<Tile, Acc>({offsets, base}, path, tile, alpha, beta, {partial, partial_stride}); \
     }
 KERNELS(merge, (f64, 32), (spmm_row_merge_f64_32_4_1, 4, 1), (spmm_row_merge_f64_32_8_1, 8, 1),
         (spmm_row_merge_f64_32_16_1, 16, 1), (spmm_row_merge_f64_32_16_2, 16, 2))

@@ -1,5 +1,6 @@
-// SpMM `row` without a plan where rows of B and C are aligned to 16 bytes: C = alpha · A · B +
-// beta · C in one launch, by CUDA cores.
+// SpMM `row` without a plan where rows of B and C are aligned to 16 bytes (spmm/row_merge.cu), or
+// where both are by columns (spmm/row_merge_columns.cu): C = alpha · A · B + beta · C in one
+// launch, by CUDA cores.
 //
 // Rows and entries together are a path: row r is at r + offsets[r], and its entries follow it. Each
 // warp has `work` consecutive places of the path. It finds the row at its first one by a search of
@@ -139,31 +140,76 @@ __device__ __forceinline__ Part part_of_row(const MergePath &path, const RowStar
     return part;
 }
 
-// Computes a tile of C as row_groups does. n is a multiple of WIDTH and, if PACKS > 1, of tiles.
-template <class Value, class J, class X, class Y, class Acc, int LANES, int WIDTH, int PACKS>
-__device__ __forceinline__ void
-row_merge(const RowStarts &starts, const J *indices, const Value *values, const MergePath &path,
-          const X *b, uint32_t b_packs, Y *c, int64_t c_row, int32_t n, const Scalar<Acc> &alpha_,
-          const Scalar<Acc> &beta_, const Partial<Acc> &partial) {
-    constexpr int GROUPS = WARP / LANES, COUNT = PACKS * WIDTH, TILE = COUNT * LANES;
-    const int warp = blockIdx.x * (BLOCK / WARP) + threadIdx.x / WARP;
-    if (warp >= path.warps)
-        return;
-    const int begin = warp * path.work, end = min(begin + path.work, path.length);
-    const int group = threadIdx.x % WARP / LANES, lane = threadIdx.x % LANES;
-    const int col = int(blockIdx.y) * TILE + lane * WIDTH;
-    const bool has_columns = col < n, has_entries = !is_zero(alpha_.get());
-    // Lanes beyond the last column read the first ones, and store nothing.
-    const char *columns = reinterpret_cast<const char *>(b + (has_columns ? col : 0));
-    keep_address(columns);
-    const auto column = [&](int i) { return col + i / WIDTH * (WIDTH * LANES) + i % WIDTH; };
-    const auto store_row = [&](int row, const Acc(&sums)[COUNT]) {
-        const Acc alpha = path.is_raw ? Acc(1) : alpha_.get();
-        const Acc beta = path.is_raw ? zero<Acc>() : beta_.get();
+// Tile of columns of a C whose rows are aligned to 16 bytes, as row_groups computes it: the lanes
+// of a group lie along the columns. n is a multiple of WIDTH and, if PACKS > 1, of tiles.
+template <class Value, class J, class X, class Y, class Acc, int LANES_, int WIDTH, int PACKS>
+struct RowTile {
+    static constexpr int LANES = LANES_, COUNT = PACKS * WIDTH;
+    static constexpr int COLUMNS = COUNT * LANES;
+    const J *indices;
+    const Value *values;
+    int32_t base;
+    // The lane's first column of B.
+    const char *b;
+    uint32_t b_packs;
+    Y *c;
+    int64_t c_row;
+    int col;
+    bool has_columns, has_entries;
+
+    __device__ __forceinline__ RowTile(const J *indices, const Value *values, int64_t base,
+                                       const X *b, uint32_t b_packs, Y *c, int64_t c_row, int32_t n,
+                                       bool has_entries)
+        : indices(indices), values(values), base(int32_t(base)), b_packs(b_packs), c(c),
+          c_row(c_row), has_entries(has_entries) {
+        col = int(blockIdx.y) * COLUMNS + int(threadIdx.x % LANES) * WIDTH;
+        has_columns = col < n;
+        // Lanes beyond the last column read the first ones, and store nothing.
+        this->b = reinterpret_cast<const char *>(b + (has_columns ? col : 0));
+        keep_address(this->b);
+    }
+
+    // Position of the lane's sum number i in a row of sums in the workspace: its column.
+    __device__ __forceinline__ int place(int i) const {
+        return col + i / WIDTH * (WIDTH * LANES) + i % WIDTH;
+    }
+
+    // Computes the sums of a row, of which this group is number `which` of 2^sharing_log2.
+    __device__ __forceinline__ void multiply(Acc (&sums)[COUNT], const RowTurn &turn,
+                                             int which) const {
+        const int each = (turn.length + (1 << turn.sharing_log2) - 1) >> turn.sharing_log2;
+        const int before = min(which * each, turn.length), at = turn.begin + before;
+        set_zero(sums);
+        add_group_entries<LANES, X, WIDTH, PACKS, 1>(
+            sums, b, b_packs, indices + at, values + at, base,
+            has_entries ? min(each, turn.length - before) : 0);
+        add_groups<LANES>(sums, 1 << turn.sharing_log2);
+    }
+
+    __device__ __forceinline__ void store(int row, const Acc (&sums)[COUNT], Acc alpha,
+                                          Acc beta) const {
 #pragma unroll
         for (int p = 0; p < PACKS; ++p)
             store_packs<WIDTH>(c + int64_t(row) * c_row + col + p * (WIDTH * LANES),
                                sums + p * WIDTH, alpha, beta);
+    }
+};
+
+// Computes a tile of C.
+template <class Tile, class Acc>
+__device__ __forceinline__ void row_merge(const RowStarts &starts, const MergePath &path,
+                                          const Tile &tile, const Scalar<Acc> &alpha_,
+                                          const Scalar<Acc> &beta_, const Partial<Acc> &partial) {
+    constexpr int LANES = Tile::LANES, GROUPS = WARP / LANES, COUNT = Tile::COUNT;
+    const int warp = blockIdx.x * (BLOCK / WARP) + threadIdx.x / WARP;
+    if (warp >= path.warps)
+        return;
+    const int begin = warp * path.work, end = min(begin + path.work, path.length);
+    const int group = threadIdx.x % WARP / LANES;
+    const auto store_row = [&](int row, const Acc(&sums)[COUNT]) {
+        const Acc alpha = path.is_raw ? Acc(1) : alpha_.get();
+        const Acc beta = path.is_raw ? zero<Acc>() : beta_.get();
+        tile.store(row, sums, alpha, beta);
     };
 
     const int first_row = row_of_path(starts, path.rows, begin);
@@ -194,27 +240,21 @@ row_merge(const RowStarts &starts, const J *indices, const Value *values, const 
             if (turn.count == 0)
                 break;
         }
-        const int sharing = 1 << turn.sharing_log2, which = group & (sharing - 1);
-        const int each = (turn.length + sharing - 1) >> turn.sharing_log2;
-        const int before = min(which * each, turn.length);
+        const int which = group & ((1 << turn.sharing_log2) - 1);
         Acc sums[COUNT];
-        set_zero(sums);
-        add_group_entries<LANES, X, WIDTH, PACKS, 1>(
-            sums, columns, b_packs, indices + (turn.begin + before), values + (turn.begin + before),
-            int32_t(starts.base), has_entries ? min(each, turn.length - before) : 0);
-        add_groups<LANES>(sums, sharing);
+        tile.multiply(sums, turn, which);
         const int row_of_turn = group >> turn.sharing_log2, row = ahead.first + ahead.next;
         if (turn.is_part) {
             const Part part = part_of_row(path, starts, row, warp);
             Acc *const to = partial.sums + int64_t(part.first + part.index) * partial.stride;
-            if (group == 0 && has_columns) {
+            if (group == 0 && tile.has_columns) {
 #pragma unroll
                 for (int i = 0; i < COUNT; ++i)
-                    to[column(i)] = sums[i];
+                    to[tile.place(i)] = sums[i];
             }
             if (!continues)
                 later = row;
-        } else if (row_of_turn < turn.count && which == 0 && has_columns) {
+        } else if (row_of_turn < turn.count && which == 0 && tile.has_columns) {
             store_row(row + row_of_turn, sums);
         }
         ahead.next += turn.count;
@@ -224,12 +264,11 @@ row_merge(const RowStarts &starts, const J *indices, const Value *values, const 
 #pragma unroll 1
     for (int side = has_earlier ? 0 : 1; side < (later < 0 ? 1 : 2); ++side) {
         const int row = side == 0 ? first_row - 1 : later;
-        const auto column_or_none = [&](int i) { return has_columns ? column(i) : -1; };
+        const auto place = [&](int i) { return tile.has_columns ? tile.place(i) : -1; };
         Acc sums[COUNT];
-        const bool has_row =
-            join_parts<LANES, true>(sums, part_of_row(path, starts, row, warp), partial.sums,
-                                    partial.stride, counters, column_or_none);
-        if (has_row && group == 0 && has_columns)
+        const bool has_row = join_parts<LANES, true>(sums, part_of_row(path, starts, row, warp),
+                                                     partial.sums, partial.stride, counters, place);
+        if (has_row && group == 0 && tile.has_columns)
             store_row(row, sums);
     }
 }

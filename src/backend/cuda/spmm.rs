@@ -5,9 +5,10 @@
 //! Analysis distributes the rows to lists of equal work ([`schedule`]). Execution is one launch. A further
 //! launch copies a B whose columns are contiguous (with more than [`row::NARROW`] columns) into contiguous
 //! rows, or a B that is read very often into rows of whole cache lines; another one writes a C whose columns
-//! are contiguous from sums in the workspace. Without a plan ([`once`]) warps find their rows by a search
-//! ([`merge`]); where rows of B and C are not aligned, or other kernels are faster, a launch before the product
-//! makes lists, and neither B nor C is copied where the pattern allows that ([`columns`]).
+//! are contiguous from sums in the workspace. Without a plan ([`once`]) warps find their rows by a search, and
+//! read columns of B where they are if entries are few ([`merge`]); where rows of B and C are not aligned, or
+//! other kernels are faster, a launch before the product makes lists, and neither B nor C is copied where the
+//! pattern allows that ([`columns`]).
 
 mod analysis;
 mod columns;
@@ -55,7 +56,7 @@ use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
 use crate::select::spmm::columns::{ColumnLimits, MOST_IDLE_BLOCKS};
 use crate::select::spmm::copies::{row_aligns, row_needs_rows, LINE};
-use crate::select::spmm::merge::Path;
+use crate::select::spmm::merge::{Path, Tile};
 use crate::select::spmm::reach::Reach;
 use crate::select::spmm::row::{self, groups, Plan, RowsOfB, Step};
 use crate::select::spmm::tiles;
@@ -321,13 +322,18 @@ impl RowSpmm {
     /// Returns whether every B is first copied into contiguous rows.
     fn packs_b(&self, n: usize) -> bool {
         let by_rows = Strides::new(self.problem.b_order, self.problem.op_b.transposes(), 0).col == 1;
-        row_needs_rows(n, by_rows, self.conjugates_b())
+        row_needs_rows(n, by_rows, self.conjugates_b()) && self.path_of_columns().is_none()
+    }
+
+    /// Division of the rows for a product without a plan that reads and writes columns where they are.
+    fn path_of_columns(&self) -> Option<&Path> {
+        self.path.as_ref().filter(|path| path.tile == Tile::Columns)
     }
 
     /// Returns whether B is first copied into rows of whole cache lines if its own are not.
     fn aligns_b(&self, n: usize) -> bool {
         let rows = self.operand.rows();
-        row_aligns(n, self.problem.types.x.size(), (rows.nnz, rows.cols))
+        row_aligns(n, self.problem.types.x.size(), (rows.nnz, rows.cols)) && self.path_of_columns().is_none()
     }
 
     /// Returns whether this B of `n` columns is copied.
@@ -340,6 +346,9 @@ impl RowSpmm {
 
     /// Returns whether sums are stored in the workspace before they go to C.
     fn finishes_c(&self, n: usize) -> bool {
+        if self.path_of_columns().is_some() {
+            return false;
+        }
         let rows = self.schedule.row_count as usize;
         let c_by_columns = self.problem.c_order == Order::Col;
         let without_lists = self.path.is_some() && self.stores_sums() && c_by_columns && n > row::NARROW;
@@ -417,6 +426,12 @@ impl DenseExecutor<DenseMatrix> for RowSpmm {
         let offsets = self.workspace_offsets(n);
         cx.workspace.require(offsets.total)?;
 
+        if let Some(path) = self.path_of_columns().filter(|path| path.n == n) {
+            let kernels = self.kernels.column_merge(cx.device, self.problem.types, rows.index_type)?;
+            let of_a = (&rows, path, self.problem.types.a.size());
+            let partial = cx.workspace.address.offset(offsets.partial);
+            return kernels.enqueue(cx, of_a, (b, c), (alpha, beta), partial);
+        }
         let columns_at_once = if self.copies_b(b, n) || self.finishes_c(n) { offsets.columns } else { n };
         // Nonzero in device memory where the product has been computed without copies.
         let decision = match self.column_limits {
@@ -505,7 +520,7 @@ impl RowSpmm {
         };
         let b_by_rows = from.col == 1;
         let c_has_packs = packs_c || raw && self.stores_sums() && n * accumulator.size() % 16 == 0;
-        if let Some(path) = &self.path {
+        if let Some(path) = self.path.as_ref().filter(|path| path.tile != Tile::Columns) {
             if path.n == n && path.n == all && b_by_rows && c_has_packs && operands.has_aligned_b(rows.cols) {
                 let kernels = self.kernels.merge(cx.device, self.problem.types, rows.index_type)?;
                 kernels.enqueue(cx, (&rows, path), &operands, (alpha, beta), partial)?;

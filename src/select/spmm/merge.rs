@@ -1,5 +1,6 @@
 //! Division of rows and entries among the warps of a launch for SpMM `row` without a plan, where rows of B and C are
-//! aligned (kernels/spmm/row_merge.cuh): which products it is for, and how much a warp takes.
+//! aligned or columns of both are contiguous (kernels/spmm/row_merge.cuh): which products it is for, and how much a
+//! warp takes.
 //!
 //! The constants are from measurements of the 28 real matrices and the gallery on an H200 (docs/algorithms/row.md,
 //! "Without lists").
@@ -43,15 +44,41 @@ const NARROW_BYTES: i64 = 256;
 /// it falls with the bytes, and for longer rows, for which it falls with their square.
 const ENTRIES_OF_WIDE: [i64; 2] = [1 << 18, 1 << 19];
 
+/// Columns of a tile of the kernels for contiguous columns, as in kernels/spmm/row_merge_columns.cu, and their sizes of
+/// groups.
+const COLUMNS: usize = 8;
+pub const LANES_OF_COLUMNS: [usize; 3] = [4, 8, 16];
+/// Mean lengths of rows up to which these kernels have groups of four and of eight lanes.
+const MEANS_OF_LANES: [i64; 2] = [9, 64];
+/// Products of entries and tiles up to which these kernels are faster than copies of B and C to rows and back: where
+/// rows have less than [`SHORTEST_MEAN`] entries in the mean, and elsewhere.
+const MOST_OF_COLUMNS: [i64; 2] = [1 << 20, 1 << 22];
+/// Most tiles for which they are: each reads all of A, and wide rows of B are read fast.
+const MOST_TILES_OF_COLUMNS: usize = 4;
+
+/// Tile of C that a group of lanes computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tile {
+    /// The lanes lie along the columns, so many packs of 16 bytes a lane; rows of B and C are aligned.
+    Rows {
+        /// Packs of a lane.
+        packs: usize,
+    },
+    /// The lanes lie along the entries of a row of A; columns of B and of C are contiguous.
+    Columns,
+}
+
 /// How the warps of a launch divide rows and entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Lanes of a group, and packs of a lane.
+    /// Lanes of a group, and their tile.
     pub lanes: usize,
-    pub packs: usize,
+    pub tile: Tile,
     /// Number of columns of C, and of the tiles that a launch takes side by side.
     pub n: usize,
     pub tiles: u32,
+    /// Number of sums of a row in the workspace.
+    pub sums_of_row: usize,
     /// Rows and entries of a warp together, and number of warps.
     pub work: i32,
     pub warps: i32,
@@ -107,11 +134,13 @@ fn suits(size: usize, n: usize, (rows, nnz): (i64, i64)) -> bool {
 /// Number of blocks of these kernels that a multiprocessor of an H100 runs at one time, at the least (`blocks` in
 /// kernels/spmm/row_merge.cu; other architectures run one or two fewer). Blocks for which there is no room would take a
 /// turn of their own.
-fn blocks_at_once(size: usize, packs: usize) -> i64 {
-    match (size, packs) {
-        (8, 1) => 7,
-        (4, 1) => 9,
-        (4, _) => 6,
+fn blocks_at_once(size: usize, tile: Tile) -> i64 {
+    match (size, tile) {
+        (8, Tile::Columns) => 8,
+        (_, Tile::Columns) => 9,
+        (8, Tile::Rows { packs: 1 }) => 7,
+        (4, Tile::Rows { packs: 1 }) => 9,
+        (4, Tile::Rows { .. }) => 6,
         _ => 5,
     }
 }
@@ -141,22 +170,73 @@ impl Path {
         multiprocessors: i64,
     ) -> Option<Self> {
         let (lanes, packs) = kind(x.size(), n)?;
+        let tiles = n.div_ceil(lanes * packs * (16 / x.size()));
+        let tile = Tile::Rows { packs };
+        Path::divide((x.size(), sum_size), (lanes, tile), (n, tiles, n), (rows, nnz), multiprocessors)
+    }
+
+    /// Divides a matrix for a B and a C whose columns are contiguous. `None` if copies to rows are faster, or if there
+    /// is no such kernel.
+    pub fn of_columns(
+        (x, sum_size): (DataType, usize),
+        n: usize,
+        counts: (i64, i64),
+        multiprocessors: i64,
+    ) -> Option<Self> {
+        let tiles = n.div_ceil(COLUMNS);
+        let is_long = counts.1 / counts.0.max(1) >= SHORTEST_MEAN;
+        let most = MOST_OF_COLUMNS[usize::from(is_long)];
+        let is_small = tiles <= MOST_TILES_OF_COLUMNS && counts.1.saturating_mul(tiles as i64) <= most;
+        let may = !x.is_complex() && is_small;
+        if may {
+            Path::for_any_columns((x, sum_size), n, counts, multiprocessors)
+        } else {
+            None
+        }
+    }
+
+    /// Divides a matrix for a B and a C whose columns are contiguous, whether or not copies are faster.
+    /// `None` for fewer columns than a tile has.
+    pub fn for_any_columns(
+        (x, sum_size): (DataType, usize),
+        n: usize,
+        (rows, nnz): (i64, i64),
+        multiprocessors: i64,
+    ) -> Option<Self> {
+        if n < COLUMNS {
+            return None;
+        }
+        let mean = nnz / rows.max(1);
+        let lanes = LANES_OF_COLUMNS[MEANS_OF_LANES.iter().filter(|&&most| mean > most).count()];
+        let tiles = n.div_ceil(COLUMNS);
+        let columns = (n, tiles, tiles * COLUMNS);
+        Path::divide((x.size(), sum_size), (lanes, Tile::Columns), columns, (rows, nnz), multiprocessors)
+    }
+
+    /// Divides a matrix for these tiles, with so many columns, tiles, and sums of a row in the workspace.
+    fn divide(
+        (size, sum_size): (usize, usize),
+        (lanes, tile): (usize, Tile),
+        (n, tiles, sums_of_row): (usize, usize, usize),
+        (rows, nnz): (i64, i64),
+        multiprocessors: i64,
+    ) -> Option<Self> {
         let length = rows.checked_add(nnz).filter(|&length| length <= MOST_OF_PATH)?;
         let groups = 32 / lanes as i64;
-        let tiles = n.div_ceil(lanes * packs * (16 / x.size()));
-        let at_once = (multiprocessors * blocks_at_once(x.size(), packs) * WARPS).max(1);
+        let at_once = (multiprocessors * blocks_at_once(size, tile) * WARPS).max(1);
         let shared = length.saturating_mul(tiles as i64).saturating_add(at_once - 1) / at_once;
         let work =
             shared.min(MOST_OF_WARP + MOST_OF_GROUP * groups).max(LEAST_OF_WARP.max(LEAST_OF_GROUP * groups));
         // Partial sums and counters of a split row are numbered by its warps: 1.5 slots a warp, counted as two, and half
         // a counter.
-        let by_sums = MOST_SUMS / (2 * (n * sum_size) as i64);
+        let by_sums = MOST_SUMS / (2 * (sums_of_row * sum_size) as i64);
         let by_counters = 2 * (tiles::COUNTERS / tiles) as i64 - 4;
         let work = work.max(length / by_sums.min(by_counters).max(1) + 1);
         Some(Path {
             lanes,
-            packs,
+            tile,
             n,
+            sums_of_row,
             tiles: u32::try_from(tiles).ok().filter(|&tiles| tiles as usize <= tiles::MOST)?,
             work: i32::try_from(work).ok()?,
             warps: ((length + work - 1) / work) as i32,
@@ -166,7 +246,7 @@ impl Path {
 
     /// Bytes of the partial sums of split rows, with `size` bytes a sum.
     pub fn partial_bytes(&self, size: usize) -> usize {
-        self.slots().saturating_mul(self.n).saturating_mul(size)
+        self.slots().saturating_mul(self.sums_of_row).saturating_mul(size)
     }
 
     /// Number of slots for partial sums of a row: one for each warp, and one for each row that is split, of which two
@@ -233,13 +313,17 @@ mod tests {
             let x = [DataType::R16F, DataType::R32F, DataType::R64F][size / 4];
             for n in [16, 32, 64, 512, 4096, 1 << 16] {
                 for counts in [(1, 0), (1, 1 << 20), (1 << 20, 1), (1 << 20, 1 << 29), (100, 1 << 16)] {
-                    let Some(path) = Path::for_any((x, size.max(4)), n, counts, H100) else { continue };
-                    let length = counts.0 + counts.1;
-                    assert!(i64::from(path.work) * i64::from(path.warps) >= length, "{path:?}");
-                    assert!(i64::from(path.work) * i64::from(path.warps - 1) < length, "{path:?}");
-                    assert!(path.longest_unsplit_row >= 2 * path.work, "{path:?}");
-                    assert!(path.counters() * path.tiles as usize <= tiles::COUNTERS, "{path:?}");
-                    assert!(path.partial_bytes(size.max(4)) <= (17 << 20) || path.warps < 4, "{path:?}");
+                    let types = (x, size.max(4));
+                    let paths = [Path::for_any, Path::for_any_columns].map(|of| of(types, n, counts, H100));
+                    for path in paths.into_iter().flatten() {
+                        let length = counts.0 + counts.1;
+                        assert!(i64::from(path.work) * i64::from(path.warps) >= length, "{path:?}");
+                        assert!(i64::from(path.work) * i64::from(path.warps - 1) < length, "{path:?}");
+                        assert!(path.longest_unsplit_row >= 2 * path.work, "{path:?}");
+                        assert!(path.counters() * path.tiles as usize <= tiles::COUNTERS, "{path:?}");
+                        assert!(path.partial_bytes(types.1) <= (17 << 20) || path.warps < 4, "{path:?}");
+                        assert!(path.sums_of_row >= n, "{path:?}");
+                    }
                 }
             }
         }
@@ -268,5 +352,19 @@ mod tests {
         assert!(path(DataType::R64F, 8, (4_096_000, 28_518_400)).is_none());
         assert!(path(DataType::R16F, 64, (4_096_000, 28_518_400)).is_some());
         assert!(path(DataType::R16F, 128, (4_096_000, 28_518_400)).is_none());
+    }
+
+    #[test]
+    fn columns_are_for_few_entries_and_columns() {
+        let of = |n, counts| Path::of_columns((DataType::R32F, 4), n, counts, H100).map(|path| path.lanes);
+        assert_eq!(of(8, (13_436, 94_926)), Some(4));
+        assert_eq!(of(8, (15_439, 252_241)), Some(8));
+        assert_eq!(of(8, (8_738, 591_904)), Some(16));
+        assert_eq!([7, 8].map(|n| of(n, (13_436, 94_926))), [None, Some(4)]);
+        assert_eq!([32, 33].map(|n| of(n, (15_439, 252_241)).is_some()), [true, false]);
+        assert_eq!([24, 32].map(|n| of(n, (129_164, 330_870)).is_some()), [true, false]);
+        assert_eq!(of(8, (62_451, 4_325_625)), None);
+        assert!(Path::of_columns((DataType::C32F, 8), 8, (13_436, 94_926), H100).is_none());
+        assert!(Path::of_columns((DataType::R64F, 8), 8, (0, 0), H100).is_some());
     }
 }

@@ -1,7 +1,7 @@
 //! Products without a plan that read and write columns of B and C where they are (kernels/spmm/columns.cu). Whether
 //! they do is decided on the device, by a kernel in front of the product.
 
-use super::Offsets;
+use super::{Offsets, Strides};
 use crate::backend::cuda::device::{Device, DeviceCall, Relaxed};
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
@@ -76,13 +76,17 @@ impl ColumnKernels {
     }
 }
 
+/// Returns whether columns of op(B) and of C are contiguous.
+pub(super) fn has_columns(problem: &SpmmProblem) -> bool {
+    let b = Strides::new(problem.b_order, problem.op_b.transposes(), 0);
+    problem.c_order == Order::Col && b.row == 1
+}
+
 /// Returns the limits for a product of this problem, whose rows are not too many for lists; `None` if columns of
 /// B or C are not contiguous, if their types have no kernel, or if the copies are as fast.
 pub(super) fn limits(device: &Device, problem: &SpmmProblem, rows: &Rows) -> Option<ColumnLimits> {
-    let by_columns = problem.c_order == Order::Col
-        && super::Strides::new(problem.b_order, problem.op_b.transposes(), 0).row == 1;
     let x = problem.types.x;
-    if !by_columns || x.is_complex() || problem.types.y.is_complex() {
+    if !has_columns(problem) || x.is_complex() || problem.types.y.is_complex() {
         return None;
     }
     let multiprocessors = i64::from(device.properties().multiprocessors);

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::columns::ColumnKernels;
 use super::groups;
-use super::merge::MergeKernels;
+use super::merge::{ColumnMergeKernels, MergeKernels};
 use super::schedule::Schedule;
 use crate::backend::cuda::device::{Device, Relaxed};
 use crate::backend::cuda::launch::Kernel;
@@ -76,6 +76,8 @@ pub(super) struct Kernels {
     columns: OnceCell<ColumnKernels>,
     /// Kernels without lists for products without a plan; empty until the first one.
     merge: OnceCell<MergeKernels>,
+    /// The same for columns of B and C.
+    column_merge: OnceCell<ColumnMergeKernels>,
 }
 
 /// Loaded kernels by the address of their device, which lives as long as the process, and by types. Each has a cell of
@@ -103,6 +105,7 @@ impl Kernels {
             groups: OnceCell::new(),
             columns: OnceCell::new(),
             merge: OnceCell::new(),
+            column_merge: OnceCell::new(),
         })
     }
 
@@ -123,6 +126,16 @@ impl Kernels {
     /// Kernels without lists for products without a plan.
     pub(super) fn merge(&self, device: &Device, types: Types, width: IndexType) -> Result<&MergeKernels> {
         self.merge.get_or_try_init(|| MergeKernels::load(device, types, width))
+    }
+
+    /// Kernels without lists for products without a plan with columns of B and C.
+    pub(super) fn column_merge(
+        &self,
+        device: &Device,
+        types: Types,
+        width: IndexType,
+    ) -> Result<&ColumnMergeKernels> {
+        self.column_merge.get_or_try_init(|| ColumnMergeKernels::load(device, types, width))
     }
 
     /// Returns the loaded kernel for rows of B and C that are aligned, with these lanes per group and packs per lane.

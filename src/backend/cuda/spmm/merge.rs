@@ -1,6 +1,9 @@
 //! Products without a plan whose warps find their rows by a search of the offsets (kernels/spmm/row_merge.cuh): one
-//! launch, for rows of B and C that are aligned to 16 bytes.
+//! launch, for rows of B and C that are aligned to 16 bytes, or for columns of both.
 
+mod columns;
+
+pub(super) use self::columns::ColumnMergeKernels;
 use super::Offsets;
 use crate::backend::cuda::device::{Device, DeviceCall, Relaxed};
 use crate::backend::cuda::launch::{blocks_of_grid, launch_product, Kernel};
@@ -12,7 +15,7 @@ use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::types_name;
 use crate::error::Result;
 use crate::select::spmm::copies::LINE;
-use crate::select::spmm::merge::{kinds, Path};
+use crate::select::spmm::merge::{kinds, Path, Tile};
 use crate::select::spmm::prefetch::Operands;
 use crate::support::Types;
 use crate::types::{Address, IndexType};
@@ -37,7 +40,7 @@ kernel_structs! {
     }
 }
 
-/// Kernels for one combination of types, in the order of [`kinds`].
+/// Kernels for rows of B and C and one combination of types, in the order of [`kinds`].
 pub(super) struct MergeKernels(Vec<Kernel>);
 
 /// Operands of a product: the size of a value of A, and a B and a C whose rows are aligned, with so many bytes of B and
@@ -80,20 +83,14 @@ impl MergeKernels {
         (alpha, beta): (Scalar, Scalar),
         partial: Address,
     ) -> Result<()> {
-        let at = kinds(operands.b_size).iter().position(|&kind| kind == (path.lanes, path.packs));
+        let is_kind =
+            |&(lanes, packs): &(usize, usize)| (lanes, Tile::Rows { packs }) == (path.lanes, path.tile);
+        let at = kinds(operands.b_size).iter().position(is_kind);
         let kernel = &self.0[at.expect("paths are of these kinds")];
-        let blocks = blocks_of_grid(path.blocks(), "A: it has more rows than one launch can take")?;
-        let offsets = Offsets { pointer: rows.offsets, wide: rows.offset_type.wide() };
-        let of_kernel = MergePath {
-            rows: rows.rows as i32,
-            length: (rows.rows + rows.nnz) as i32,
-            work: path.work,
-            warps: path.warps,
-            longest_unsplit_row: path.longest_unsplit_row,
-            is_raw: i32::from(operands.is_raw),
-            counters: cx.counters,
-        };
-        let prefetched = prefetched(cx, rows, path, operands, &alpha);
+        let (blocks, offsets, of_kernel) = launch_of(cx, rows, path, operands.is_raw)?;
+        let b = (operands.b_row_bytes as usize, operands.b_size);
+        let may = operands.prefetches && alpha.is_known_and_not_zero();
+        let prefetched = if may { prefetched(cx, rows, path.n, operands.a_size, b) } else { Prefetch::NONE };
         // SAFETY: a caller without a plan promises the pattern; the rows of B and C are aligned to 16 bytes, and 32
         // bits can number the packs of B; the workspace has room for the partial sums, and the handle lends its
         // counters to one call at a time.
@@ -105,32 +102,53 @@ impl MergeKernels {
     }
 }
 
-/// Lines of the row offsets, columns, values and of B that the threads prefetch.
-fn prefetched(
+/// Returns the number of blocks, the row offsets and the division of the rows for a launch.
+fn launch_of(
     cx: &DeviceCall<'_>,
     rows: &Rows,
     path: &Path,
-    operands: &AlignedOperands,
-    alpha: &Scalar,
+    is_raw: bool,
+) -> Result<(u32, Offsets, MergePath)> {
+    let blocks = blocks_of_grid(path.blocks(), "A: it has more rows than one launch can take")?;
+    let of_kernel = MergePath {
+        rows: rows.rows as i32,
+        length: (rows.rows + rows.nnz) as i32,
+        work: path.work,
+        warps: path.warps,
+        longest_unsplit_row: path.longest_unsplit_row,
+        is_raw: i32::from(is_raw),
+        counters: cx.counters,
+    };
+    Ok((blocks, Offsets { pointer: rows.offsets, wide: rows.offset_type.wide() }, of_kernel))
+}
+
+/// Lines of the row offsets, columns, values and of B that the threads prefetch, for `n` columns, values of A of `a_size`
+/// bytes, and a B with so many bytes in a row and in an element.
+fn prefetched(
+    cx: &DeviceCall<'_>,
+    rows: &Rows,
+    n: usize,
+    a_size: usize,
+    (b_row_bytes, b_size): (usize, usize),
 ) -> Prefetch {
     // Whole lines: nothing behind the user's arrays is asked for.
     let bytes = |count: i64, size: usize| (count as usize).saturating_mul(size) / LINE * LINE;
     let arrays = [
         bytes(rows.rows, rows.offset_type.size()),
         bytes(rows.nnz, rows.index_type.size()),
-        bytes(rows.nnz, operands.a_size),
+        bytes(rows.nnz, a_size),
     ];
     let of_product = Operands {
         rows: rows.rows,
         nnz: rows.nnz,
         a_bytes: arrays.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes)),
         b_rows: rows.cols,
-        b_row_bytes: operands.b_row_bytes as usize,
-        b_size: operands.b_size,
-        n: path.n,
+        b_row_bytes,
+        b_size,
+        n,
         l2_bytes: cx.device.properties().l2_bytes,
     };
-    match operands.prefetches && alpha.is_known_and_not_zero() && of_product.of_row_without_plan() {
+    match of_product.of_row_without_plan() {
         true => Prefetch::new([arrays[0], arrays[1], arrays[2], of_product.b_bytes()]),
         false => Prefetch::NONE,
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::columns;
+use super::columns::{self, has_columns};
 use super::kernels::Kernels;
 use super::schedule::Schedule;
 use super::{saturating_product, RowSpmm};
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::matrix::SparseArrays;
 use crate::problem::SpmmProblem;
 use crate::select;
-use crate::select::spmm::merge::Path;
+use crate::select::spmm::merge::{Path, Tile};
 use crate::select::spmm::reach::Reach;
 use crate::select::spmm::row::COPIED_WITHOUT_PLAN;
 
@@ -35,17 +35,24 @@ pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Opt
     kernels.lists(device, problem.types, rows.index_type)?;
     let row_bytes = saturating_product(&[problem.columns(), problem.types.compute.scalar().size()]);
     let schedule = Schedule::unanalyzed(device, &rows, row_bytes);
+    let multiprocessors = i64::from(device.properties().multiprocessors);
+    let types = (problem.types.x, problem.types.compute.scalar().size());
+    let counts = (rows.rows, rows.nnz);
+    let of_columns = has_columns(problem)
+        .then(|| Path::of_columns(types, problem.columns(), counts, multiprocessors))
+        .flatten();
     // The decision stands in front of the lists.
-    let column_limits = columns::limits(device, problem, &rows).filter(|_| schedule.list_blocks() > 0);
+    let column_limits = columns::limits(device, problem, &rows)
+        .filter(|_| of_columns.is_none() && schedule.list_blocks() > 0);
     if column_limits.is_some() {
         kernels.columns(device, problem.types, rows.index_type)?;
     }
-    let multiprocessors = i64::from(device.properties().multiprocessors);
-    let types = (problem.types.x, problem.types.compute.scalar().size());
-    let path = Path::new(types, problem.columns(), (rows.rows, rows.nnz), multiprocessors)
-        .filter(|_| column_limits.is_none());
-    if path.is_some() {
-        kernels.merge(device, problem.types, rows.index_type)?;
+    let of_rows = || Path::new(types, problem.columns(), counts, multiprocessors);
+    let path = of_columns.or_else(of_rows).filter(|_| column_limits.is_none());
+    match path.map(|path| path.tile) {
+        Some(Tile::Rows { .. }) => _ = kernels.merge(device, problem.types, rows.index_type)?,
+        Some(Tile::Columns) => _ = kernels.column_merge(device, problem.types, rows.index_type)?,
+        None => {}
     }
     Ok(Some(RowSpmm {
         device: Arc::clone(device),

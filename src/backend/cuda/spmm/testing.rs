@@ -112,6 +112,8 @@ pub(super) enum Division {
     Lists,
     /// Rows found by a search, among the warps of so many multiprocessors. With 32-bit indices if `is_narrow`.
     Search { multiprocessors: i64, is_narrow: bool },
+    /// The same for columns of B and of C.
+    SearchByColumns { multiprocessors: i64, is_narrow: bool },
 }
 
 pub(super) const PLAIN: TestProduct = TestProduct {
@@ -349,7 +351,9 @@ impl TestProduct {
         );
 
         let index_type = match self.division {
-            Division::Search { is_narrow: true, .. } => IndexType::I32,
+            Division::Search { is_narrow: true, .. } | Division::SearchByColumns { is_narrow: true, .. } => {
+                IndexType::I32
+            }
             _ => IndexType::I64,
         };
         let of_values = (types.a, &values.bytes[..]);
@@ -376,14 +380,17 @@ impl TestProduct {
                 // The decision stands in front of the lists, for which the workspace has room only if there are any.
                 let forced = self.column_limits.filter(|_| product.schedule.list_blocks() > 0);
                 product.column_limits = forced.or(product.column_limits);
+                let (of_path, counts) =
+                    ((types.x, types.compute.scalar().size()), (rows as i64, count as i64));
                 product.path = match self.division {
                     _ if forced.is_some() => None,
                     Division::Chosen => product.path,
                     Division::Lists => None,
                     Division::Search { multiprocessors, .. } => {
-                        let types = (types.x, types.compute.scalar().size());
-                        let counts = (rows as i64, count as i64);
-                        Path::for_any(types, n, counts, multiprocessors)
+                        Path::for_any(of_path, n, counts, multiprocessors)
+                    }
+                    Division::SearchByColumns { multiprocessors, .. } => {
+                        Path::for_any_columns(of_path, n, counts, multiprocessors)
                     }
                 };
                 Box::new(product)

@@ -22,6 +22,15 @@ fn products(columns: &[usize], product: TestProduct) -> Vec<TestProduct> {
     columns.iter().copied().flat_map(of).collect()
 }
 
+const BY_COLUMNS: TestProduct = TestProduct { orders: (Order::Col, Order::Col), ..SEARCHED };
+
+fn by_columns(columns: &[usize], product: TestProduct) -> Vec<TestProduct> {
+    let divisions = [(1 << 20, false), (1 << 20, true), (1, false), (1, true)]
+        .map(|(multiprocessors, is_narrow)| Division::SearchByColumns { multiprocessors, is_narrow });
+    let of = |n| divisions.map(|division| TestProduct { n, division, ..product });
+    columns.iter().copied().flat_map(of).collect()
+}
+
 /// Matrix of rows of these lengths, whose columns are far from each other.
 fn of_lengths(base: i64, lengths: &[usize]) -> TestMatrix {
     TestMatrix::new(base, 977, lengths, |row, entry| (row * 31 + entry * 131) % 977)
@@ -72,9 +81,30 @@ fn other_places_of_dense_operands() {
     }
 }
 
+/// Tests a B and a C by columns where they are, with rows that are split among warps, columns left over, and elements
+/// between columns.
+#[test]
+fn columns_where_they_are() {
+    let mut lengths: Vec<usize> = (0..300).map(|row| row * 7 % 40).collect();
+    (lengths[0], lengths[150], lengths[151], lengths[299]) = (3000, 2500, 700, 1);
+    let long_rows = vec![100; 70];
+    for lengths in [lengths, vec![3; 500], long_rows, vec![0; 40], vec![4000]] {
+        for base in [0, 1] {
+            let matrix = of_lengths(base, &lengths);
+            for (alpha, beta, pad) in [(1.5, 0.5, 0), (-0.5, 0.0, 3), (0.0, 2.0, 1)] {
+                let product = TestProduct { alpha, beta, pad, ..BY_COLUMNS };
+                check_all(&matrix, by_columns(&[8, 9, 13, 15, 32], product));
+            }
+        }
+    }
+    let special = TestProduct { special: true, beta: 0.0, ..BY_COLUMNS };
+    check_all(&sample(1, 200, 150), by_columns(&[8, 20], special));
+}
+
 /// Tests rows of all kinds, few and short enough for compute-sanitizer.
 #[test]
 fn sanitizer_small_matrices() {
     check_all(&sample(1, 70, 90), products(&[8, 48, 64], SEARCHED));
     check_all(&of_lengths(0, &[3, 300, 0, 0, 17, 250]), products(&[16, 64], SEARCHED));
+    check_all(&of_lengths(1, &[3, 300, 0, 0, 17, 250]), by_columns(&[8, 13], BY_COLUMNS));
 }
