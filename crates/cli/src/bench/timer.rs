@@ -148,30 +148,43 @@ impl Lane {
 struct WallClock {
     /// Three times the size of the last-level cache: reading it evicts everything else.
     flush: Vec<u64>,
-    /// Words of it, three times the size of a second-level cache, which evict everything else from that.
-    second_level: usize,
-    /// CPUs on which helpers may run, whose second-level caches are evicted, too; none if one thread works.
-    cpus: Vec<usize>,
+    /// CPUs on which helpers may run, whose caches are evicted, too, each with the number of words to read there; none
+    /// if one thread works.
+    cpus: Vec<(usize, usize)>,
 }
 
 impl WallClock {
     fn new() -> Self {
         let words = |bytes: usize| 3 * bytes / size_of::<u64>();
         let flush = vec![1; words(last_level_cache())];
+        // Three times the size of a second-level cache evict everything else from that.
         let second_level = words(second_level_cache()).min(flush.len());
         let cpus = if tarsia::facade::pool_size() > 1 { allowed_cpus() } else { Vec::new() };
-        WallClock { flush, second_level, cpus }
+        // Where there are several last-level caches, one CPU of each reads all words.
+        let mut seen = Vec::new();
+        let last_levels: Vec<_> = cpus.iter().map(|&cpu| last_level_cpus(cpu)).collect();
+        let is_one = last_levels.windows(2).all(|two| two[0] == two[1]);
+        let words = |list: &String| match is_one || seen.contains(list) {
+            true => second_level,
+            false => {
+                seen.push(list.clone());
+                flush.len()
+            }
+        };
+        let words: Vec<_> = last_levels.iter().map(words).collect();
+        WallClock { cpus: cpus.into_iter().zip(words).collect(), flush }
     }
 
     /// Evicts what caches hold: first from the second-level caches of all CPUs, whose lines may move to the
-    /// last-level cache then, afterwards from that one and those of this thread.
+    /// last-level cache then, and from other last-level caches; afterwards from those of this thread. Where the system
+    /// refuses a thread, that CPU's caches stay as they are.
     fn clear_caches(&self) {
         let read = |words: &[u64]| black_box(words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word)));
         std::thread::scope(|scope| {
-            for &cpu in &self.cpus {
-                scope.spawn(move || {
+            for &(cpu, words) in &self.cpus {
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
                     pin_to(cpu);
-                    read(&self.flush[..self.second_level]);
+                    read(&self.flush[..words]);
                 });
             }
         });
@@ -179,7 +192,13 @@ impl WallClock {
     }
 }
 
-/// Returns the CPUs on which this process may run; none if the system does not say.
+/// Returns the CPUs that share a last-level cache with this one, as the system writes them.
+fn last_level_cpus(cpu: usize) -> String {
+    let path = |index: usize| format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/shared_cpu_list");
+    (0..8).filter_map(|index| std::fs::read_to_string(path(index)).ok()).next_back().unwrap_or_default()
+}
+
+/// Returns the CPUs on which the calling thread may run; none if the system does not say.
 fn allowed_cpus() -> Vec<usize> {
     let allowed = sched_getaffinity(None).unwrap_or_default();
     (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect()
