@@ -2,8 +2,9 @@
 //
 // The lanes of a group lie along the entries of a row of A. For each of its entries a lane reads
 // COLUMNS elements of B, one of each column: lanes that meet neighbouring rows of B read the same
-// sectors. Then the lanes hand their sums to each other, so that each has the sums of some columns,
-// which it stores. Nothing is copied to rows, which would take launches of its own.
+// sectors. Then the lanes hand their sums to each other, so that each has those of one or two
+// columns, which it stores; of 16 lanes two neighbours have the same column, and one of them stores
+// it. Nothing is copied to rows, which would take launches of its own.
 
 #include "common/kernels.cuh"
 #include "spmm/row_merge.cuh"
@@ -19,7 +20,7 @@ constexpr int COLUMNS = 8;
 // registers for architectures other than 9.0.
 template <class Acc> constexpr int blocks(int lanes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1000
-    return sizeof(Acc) == 8 ? 8 : lanes == 4 ? 9 : 10;
+    return sizeof(Acc) == 8 ? 8 : lanes == 8 ? 10 : 9;
 #else
     return sizeof(Acc) == 8 ? 7 : 8;
 #endif
@@ -27,9 +28,9 @@ template <class Acc> constexpr int blocks(int lanes) {
 
 } // namespace
 
-// Tile of COLUMNS columns of C; n is no less. The last tile of an n that is no multiple of COLUMNS
-// begins before its first own column, so that it has as many, and stores only its own. What a
-// thread can compute again is not a member, since registers are few.
+// Tile of COLUMNS columns of C; n is at least COLUMNS. The last tile of an n that is no multiple of
+// COLUMNS begins before its first own column, so that it has as many, and stores only its own. What
+// a thread can compute again is not a member, since registers are few.
 template <class Value, class J, class X, class Y, class Acc, int LANES_> struct ColumnTile {
     static constexpr int LANES = LANES_, COUNT = COLUMNS > LANES ? COLUMNS / LANES : 1;
     static constexpr bool has_columns = true;
@@ -88,6 +89,9 @@ template <class Value, class J, class X, class Y, class Acc, int LANES_> struct 
 
     __device__ __forceinline__ void store(int row, const Acc (&sums)[COUNT], Acc alpha,
                                           Acc beta) const {
+        constexpr int SAME = LANES > COLUMNS ? LANES / COLUMNS : 1; // lanes with the same column
+        if (threadIdx.x % SAME != 0)
+            return;
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
             const int column = first() + in_tile(i);

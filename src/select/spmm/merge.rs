@@ -2,8 +2,8 @@
 //! aligned or columns of both are contiguous (kernels/spmm/row_merge.cuh): which products it is for, and how much a
 //! warp takes.
 //!
-//! The constants are from measurements of the 28 real matrices and the gallery on an H200 (docs/algorithms/row.md,
-//! "Without lists").
+//! The constants are from measurements of the 28 real matrices and the gallery on an H200, those for columns of the real
+//! matrices alone (docs/algorithms/row.md, "Without lists" and "Few entries by columns").
 
 use super::row::{NARROW, WARPS};
 use super::tiles;
@@ -50,11 +50,9 @@ const COLUMNS: usize = 8;
 pub const LANES_OF_COLUMNS: [usize; 3] = [4, 8, 16];
 /// Mean lengths of rows up to which these kernels have groups of four and of eight lanes.
 const MEANS_OF_LANES: [i64; 2] = [9, 64];
-/// Products of entries and tiles up to which these kernels are faster than copies of B and C to rows and back: where
-/// rows have less than [`SHORTEST_MEAN`] entries in the mean, and elsewhere.
-const MOST_OF_COLUMNS: [i64; 2] = [1 << 20, 1 << 22];
-/// Most tiles for which they are: each reads all of A, and wide rows of B are read fast.
-const MOST_TILES_OF_COLUMNS: usize = 4;
+/// Numbers of entries up to which these kernels are faster than what takes their place: with one tile single elements of
+/// B by lists of rows, with two to four copies of B and C to rows and back.
+const MOST_OF_COLUMNS: [i64; 4] = [1 << 20, 1 << 18, 3 << 16, 3 << 16];
 
 /// Tile of C that a group of lanes computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +130,7 @@ fn suits(size: usize, n: usize, (rows, nnz): (i64, i64)) -> bool {
 }
 
 /// Number of blocks of these kernels that a multiprocessor of an H100 runs at one time, at the least (`blocks` in
-/// kernels/spmm/row_merge.cu; other architectures run one or two fewer). Blocks for which there is no room would take a
+/// kernels/spmm/row_merge.cu and row_merge_columns.cu; other architectures run one or two fewer). Blocks for which there is no room would take a
 /// turn of their own.
 fn blocks_at_once(size: usize, tile: Tile) -> i64 {
     match (size, tile) {
@@ -183,11 +181,8 @@ impl Path {
         counts: (i64, i64),
         multiprocessors: i64,
     ) -> Option<Self> {
-        let tiles = n.div_ceil(COLUMNS);
-        let is_long = counts.1 / counts.0.max(1) >= SHORTEST_MEAN;
-        let most = MOST_OF_COLUMNS[usize::from(is_long)];
-        let is_small = tiles <= MOST_TILES_OF_COLUMNS && counts.1.saturating_mul(tiles as i64) <= most;
-        let may = !x.is_complex() && is_small;
+        let most = n.div_ceil(COLUMNS).checked_sub(1).and_then(|tiles| MOST_OF_COLUMNS.get(tiles));
+        let may = !x.is_complex() && most.is_some_and(|&most| counts.1 <= most);
         if may {
             Path::for_any_columns((x, sum_size), n, counts, multiprocessors)
         } else {
@@ -361,8 +356,9 @@ mod tests {
         assert_eq!(of(8, (15_439, 252_241)), Some(8));
         assert_eq!(of(8, (8_738, 591_904)), Some(16));
         assert_eq!([7, 8].map(|n| of(n, (13_436, 94_926))), [None, Some(4)]);
-        assert_eq!([32, 33].map(|n| of(n, (15_439, 252_241)).is_some()), [true, false]);
-        assert_eq!([24, 32].map(|n| of(n, (129_164, 330_870)).is_some()), [true, false]);
+        assert_eq!([16, 17, 32].map(|n| of(n, (15_439, 252_241)).is_some()), [true, false, false]);
+        assert_eq!([32, 33].map(|n| of(n, (5_041, 171_903)).is_some()), [true, false]);
+        assert_eq!([8, 16].map(|n| of(n, (27_240, 342_437)).is_some()), [true, false]);
         assert_eq!(of(8, (62_451, 4_325_625)), None);
         assert!(Path::of_columns((DataType::C32F, 8), 8, (13_436, 94_926), H100).is_none());
         assert!(Path::of_columns((DataType::R64F, 8), 8, (0, 0), H100).is_some());

@@ -88,7 +88,10 @@ fn columns_where_they_are() {
     let mut lengths: Vec<usize> = (0..300).map(|row| row * 7 % 40).collect();
     (lengths[0], lengths[150], lengths[151], lengths[299]) = (3000, 2500, 700, 1);
     let long_rows = vec![100; 70];
-    for lengths in [lengths, vec![3; 500], long_rows, vec![0; 40], vec![4000]] {
+    // Groups of four lanes, and a row that is split.
+    let mut one_long = vec![3; 500];
+    one_long[200] = 2500;
+    for lengths in [lengths, one_long, long_rows, vec![0; 40], vec![4000]] {
         for base in [0, 1] {
             let matrix = of_lengths(base, &lengths);
             for (alpha, beta, pad) in [(1.5, 0.5, 0), (-0.5, 0.0, 3), (0.0, 2.0, 1)] {
@@ -107,4 +110,7 @@ fn sanitizer_small_matrices() {
     check_all(&sample(1, 70, 90), products(&[8, 48, 64], SEARCHED));
     check_all(&of_lengths(0, &[3, 300, 0, 0, 17, 250]), products(&[16, 64], SEARCHED));
     check_all(&of_lengths(1, &[3, 300, 0, 0, 17, 250]), by_columns(&[8, 13], BY_COLUMNS));
+    let mut short_rows = vec![2; 60];
+    short_rows[30] = 300;
+    check_all(&of_lengths(0, &short_rows), by_columns(&[9], BY_COLUMNS));
 }
