@@ -87,7 +87,7 @@ pub(super) unsafe trait Vector<T: Accumulator>: Copy {
     const WIDTH: Width;
     /// Number of numbers.
     const LANES: usize;
-    /// Number of vectors that the registers hold beside the operands of a sum.
+    /// Most vectors of sums at a time: as many as the registers hold beside the operands, of which there may be several.
     const MOST: usize;
 
     /// Creates a vector of equal numbers.

@@ -7,8 +7,9 @@
 //! are not contiguous, panels of it are copied so that they are, one after the other.
 //!
 //! Registers of AVX2 hold half the columns of those of AVX-512, or fewer. There all blocks of a row are computed before
-//! the next row, four entries at a time, so that rows of B are read as a whole and four side by side: on a Zen 3 core
-//! that took half the time with 128 columns of doubles (docs/algorithms/host.md).
+//! the next row, and the products of four entries are added in one pass over a block's sums, so that rows of B are read
+//! as a whole and four side by side: on a Zen 3 core that took two thirds of the time with 128 columns of doubles
+//! (docs/algorithms/host.md, "SpMM with AVX2").
 //!
 //! Each element of C is one sum in the order of the row's entries, or in blocks of a single vector the sum of
 //! four, of every fourth entry, and of two in blocks of two registers; a long row is the sum, in order, of the
@@ -54,14 +55,16 @@ const CHAINS_OF_TWO: usize = 2;
 /// Number of 64-bit columns that are converted at one time. It is a multiple of the chains, so that the same
 /// entries are in the same sum as with 32-bit columns.
 const FEW: usize = 32;
-/// Bytes of a block's part of a row of B from which on it is prefetched: smaller ones arrive in time without.
+/// Bytes of a block's part of a row of B from which on it is prefetched: smaller ones arrive in time without, but for
+/// blocks that add four entries at a time, which prefetch theirs whatever its size.
 const PREFETCHED_BYTES: usize = 512;
 /// Bytes of B from which on its rows are prefetched where the second-level cache has [`LARGE_L2`]: there prefetches
 /// of rows of a smaller B cost up to 15 % in fp32; fp64 was too noisy to tell (docs/algorithms/host.md). With smaller
 /// caches they save 5 % in the mean.
 const PREFETCHED_B: usize = 8 << 20;
 const LARGE_L2: usize = 2 << 20;
-/// The same where four entries are added at a time: on Zen 3 prefetches of rows of a smaller B cost up to 40 %.
+/// Bytes of B from which on its rows are prefetched where four entries are added at a time, whatever the caches: on Zen 3
+/// prefetches of rows of a smaller B cost up to 40 %.
 #[cfg(target_arch = "x86_64")]
 const PREFETCHED_B_OF_FOUR: usize = 4 << 20;
 /// Entries by which prefetches are ahead.
@@ -262,8 +265,8 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         }
     }
 
-    /// Computes an item, one block of columns after the other: as many vectors `V` as the registers hold, and
-    /// at the end a smaller one `H`, four columns, or single ones.
+    /// Computes an item, one block of columns after the other (with AVX2 all blocks of the largest kind together):
+    /// blocks of at most [`Vector::MOST`] vectors `V`, and at the end a smaller one `H`, four columns, or single ones.
     ///
     /// # Safety
     /// The processor has the vectors.
@@ -281,8 +284,10 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
             first += unsafe {
                 match (rest / V::LANES).min(most) {
                     16.. if V::MOST >= 16 => self.compiled::<V, 16, 1>(work, first, 1),
-                    8.. if V::MOST == 8 => self.compiled::<V, 8, 1>(work, first, rest / (8 * V::LANES)),
-                    8.. if V::MOST > 8 => self.compiled::<V, 8, 1>(work, first, 1),
+                    8.. if adds_four::<V, C::Acc>(8) => {
+                        self.compiled::<V, 8, 1>(work, first, rest / (8 * V::LANES))
+                    }
+                    8.. if V::MOST >= 8 => self.compiled::<V, 8, 1>(work, first, 1),
                     4.. => self.compiled::<V, 4, 1>(work, first, 1),
                     2.. if V::MOST >= 8 => self.compiled::<V, 2, CHAINS_OF_TWO>(work, first, 1),
                     2.. => self.compiled::<V, 2, 1>(work, first, 1),
@@ -297,7 +302,7 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         }
     }
 
-    /// Calls [`Self::block`], compiled for the processor. Blocks are functions of their own, each with the
+    /// Calls [`Self::block`], compiled for the processor, and returns the number of columns of these blocks. They are functions of their own, each with the
     /// registers for itself: together in one, rows of few entries took longer.
     ///
     /// # Safety
@@ -676,10 +681,10 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
 }
 
 /// Returns whether blocks of so many vectors add the products of four entries at a time. They do with registers of AVX2,
-/// of which eight hold sums and four the values; with AVX-512 it was not timed.
+/// of which eight hold sums and four the values; with AVX-512 a prototype gained nothing.
 #[inline(always)]
 const fn adds_four<V: Vector<T>, T: Accumulator>(vectors: usize) -> bool {
-    V::MOST == 8 && vectors == 8
+    matches!(V::WIDTH, Width::Ymm) && vectors == V::MOST
 }
 
 /// Prefetches the first lines of a part of a row of B that so many vectors hold.

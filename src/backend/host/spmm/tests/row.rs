@@ -36,25 +36,30 @@ where
             let betas = [C::Acc::ZERO, case.beta];
             for (width, beta) in widths().into_iter().flat_map(|width| betas.map(|beta| (width, beta))) {
                 case.beta = beta;
-                let (a, order) = (case.op_a(indices, false), RowOrder::new(Reorder::None));
-                let layout = Csr::<C::A>::build(
-                    &context(),
-                    &a,
-                    Source::InPlace,
-                    &order,
-                    Grain::spmm(n * size_of::<C::Acc>()),
-                )
-                .unwrap();
-                let scratch = layout.scratch_of::<C>(&case.problem(indices), n);
-                let execution = Execution::new((scratch[0] + scratch[1]) * size_of::<C::Acc>());
-                let mut c = case.c.clone();
-                let (b, out) = (case.b.describe(), c.describe());
-                let scalars = (scalar(&case.alpha), scalar(&case.beta));
-                let opened = open::<C>(&execution.cx, false, scalars, b_op, (&b, &out, &out), scratch);
-                layout.multiply_by(width, false, &opened.unwrap().unwrap()).unwrap();
+                let c = case.product(width, indices);
                 case.compare(&c);
             }
         }
+    }
+}
+
+impl<C: Combo> Case<'_, C>
+where
+    C::Acc: Number,
+{
+    /// Computes the product with vectors of this width, on A in place.
+    fn product(&mut self, width: Width, indices: (IndexType, IndexType)) -> Dense<C::Y> {
+        let (a, order) = (self.op_a(indices, false), RowOrder::new(Reorder::None));
+        let grain = Grain::spmm(self.n * size_of::<C::Acc>());
+        let layout = Csr::<C::A>::build(&context(), &a, Source::InPlace, &order, grain).unwrap();
+        let scratch = layout.scratch_of::<C>(&self.problem(indices), self.n);
+        let execution = Execution::new((scratch[0] + scratch[1]) * size_of::<C::Acc>());
+        let mut c = self.c.clone();
+        let (b, out) = (self.b.describe(), c.describe());
+        let scalars = (scalar(&self.alpha), scalar(&self.beta));
+        let opened = open::<C>(&execution.cx, false, scalars, self.op_b, (&b, &out, &out), scratch);
+        layout.multiply_by(width, false, &opened.unwrap().unwrap()).unwrap();
+        c
     }
 }
 
@@ -108,6 +113,28 @@ fn stores_past_the_caches_write_the_same_bits() {
             let through = &c.values[c.at(row, 0)..][..n];
             assert!(line[..n].iter().zip(through).all(|(past, c)| past.to_bits() == c.to_bits()), "{row}");
             assert!(line[n..].iter().all(|padding| *padding == 5.0));
+        }
+    }
+}
+
+/// A B of 4 MiB, whose rows are prefetched with AVX2, rows of C by vectors of every width, and rows that are divided.
+#[test]
+fn large_operands_and_divided_rows_agree_with_a_naive_loop() {
+    let mut random = Random::new(29);
+    let mut lengths = vec![11; 30];
+    lengths[7] = 16_500;
+    for (n, cols) in [(72, 9_000), (130, 5_000)] {
+        let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut random, IndexBase::One, cols, &lengths);
+        let ops = (Operation::NonTranspose, Operation::NonTranspose);
+        let mut case = Case::<F64>::new(&mut random, &matrix, ops, n, (Order::Row, Order::Row));
+        let betas = [0.0, case.beta];
+        for (width, (beta, indices)) in widths()
+            .into_iter()
+            .flat_map(|width| betas.into_iter().zip(WIDTHS).map(move |both| (width, both)))
+        {
+            case.beta = beta;
+            let c = case.product(width, indices);
+            case.compare(&c);
         }
     }
 }
