@@ -684,7 +684,11 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
 /// of which eight hold sums and four the values; with AVX-512 a prototype gained nothing.
 #[inline(always)]
 const fn adds_four<V: Vector<T>, T: Accumulator>(vectors: usize) -> bool {
-    matches!(V::WIDTH, Width::Ymm) && vectors == V::MOST
+    #[cfg(target_arch = "x86_64")]
+    let has_avx2_alone = matches!(V::WIDTH, Width::Ymm);
+    #[cfg(not(target_arch = "x86_64"))]
+    let has_avx2_alone = false;
+    has_avx2_alone && vectors == V::MOST
 }
 
 /// Prefetches the first lines of a part of a row of B that so many vectors hold.
