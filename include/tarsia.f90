@@ -2822,12 +2822,13 @@ module tarsia
         ! long, not aligned to 128 bytes, and read often; C where it is in column order and has more
         ! than 2^19 elements. In a large product of real values with B and C both by columns,
         ! neither is copied if a kernel of the call finds rows to be short and neighbouring rows to
-        ! have neighbouring columns; the workspace has room for the copies all the same. Of real
-        ! values neither is copied either where C has 8 to 32 columns and A has few entries, and the
-        ! workspace has no room for copies then. The handle's own workspace grows to that size, and
-        ! the call that makes it grow blocks. If a workspace that tarsiaSetWorkspace has set is too
-        ! small, the call allocates memory of its own and blocks. In a capture neither is possible:
-        ! call it once before with matrices of the same sizes, or the call in the capture returns
+        ! have neighbouring columns; the workspace has room for the copies all the same. Where both
+        ! are by columns and C has 8 to 32 of them, neither is copied if A has real values and at
+        ! most 2^20 (8 columns), 2^18 (up to 16) or 196,608 entries (up to 32), and the workspace
+        ! has no room for copies. The handle's own workspace grows to that size, and the call that
+        ! makes it grow blocks. If a workspace that tarsiaSetWorkspace has set is too small, the
+        ! call allocates memory of its own and blocks. In a capture neither is possible: call it
+        ! once before with matrices of the same sizes, or the call in the capture returns
         ! INVALID_STATE. For any other input, for a matrix with more than 2^31 - 1 rows and more
         ! than 2^31 - 1 entries, and on the CPU backends, it builds a temporary plan, which
         ! validates, and blocks.

@@ -7,7 +7,7 @@ use client::Session;
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 use tarsia::facade::{Address, BackendKind};
 
-use crate::demo::bandwidth::{last_level_cache, second_level_cache};
+use crate::demo::bandwidth::{cache_files, last_level_cache, second_level_cache};
 use crate::demo::products::median;
 use crate::Result;
 
@@ -194,8 +194,7 @@ impl WallClock {
 
 /// Returns the CPUs that share a last-level cache with this one, as the system writes them.
 fn last_level_cpus(cpu: usize) -> String {
-    let path = |index: usize| format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/shared_cpu_list");
-    (0..8).filter_map(|index| std::fs::read_to_string(path(index)).ok()).next_back().unwrap_or_default()
+    cache_files(cpu, "shared_cpu_list").next_back().unwrap_or_default()
 }
 
 /// Returns the CPUs on which the calling thread may run; none if the system does not say.

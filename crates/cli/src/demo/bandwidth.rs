@@ -8,7 +8,7 @@ use crate::Result;
 
 /// Size of the last-level cache if the system does not report it: larger than most.
 const UNKNOWN_CACHE: usize = 64 << 20;
-/// The same for the second-level cache.
+/// Size of the second-level cache if the system does not report it.
 const UNKNOWN_SECOND_LEVEL: usize = 4 << 20;
 /// Least and largest size of one array of the copy: large enough for a copy to take some milliseconds, and
 /// small beside the memory of present machines.
@@ -82,13 +82,15 @@ pub fn second_level_cache() -> usize {
 
 /// Returns levels and bytes of the first core's caches.
 fn caches_of_first_core() -> impl Iterator<Item = (u32, usize)> {
-    let read = |index: usize, name: &str| {
-        std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}")).ok()
-    };
-    (0..8).filter_map(move |index| {
-        let level = read(index, "level")?.trim().parse().ok()?;
-        let bytes =
-            read(index, "size")?.trim().strip_suffix('K')?.parse::<usize>().ok()?.checked_mul(1024)?;
-        Some((level, bytes))
+    let levels_and_sizes = cache_files(0, "level").zip(cache_files(0, "size"));
+    levels_and_sizes.filter_map(|(level, size)| {
+        let bytes = size.trim().strip_suffix('K')?.parse::<usize>().ok()?.checked_mul(1024)?;
+        Some((level.trim().parse().ok()?, bytes))
     })
+}
+
+/// Returns what Linux says about each cache of a CPU in the files of this name, the last-level cache at the end.
+pub fn cache_files(cpu: usize, name: &'static str) -> impl DoubleEndedIterator<Item = String> {
+    let path = move |index| format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}");
+    (0..8).filter_map(move |index: usize| std::fs::read_to_string(path(index)).ok())
 }

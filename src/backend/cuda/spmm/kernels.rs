@@ -76,7 +76,7 @@ pub(super) struct Kernels {
     columns: OnceCell<ColumnKernels>,
     /// Kernels without lists for products without a plan; empty until the first one.
     merge: OnceCell<MergeKernels>,
-    /// The same for columns of B and C.
+    /// Kernels without lists for products that read and write columns of B and C where they are; empty until the first one.
     column_merge: OnceCell<ColumnMergeKernels>,
 }
 

@@ -111,9 +111,8 @@ pub(super) enum Division {
     /// Lists of rows.
     Lists,
     /// Rows found by a search, among the warps of so many multiprocessors. With 32-bit indices if `is_narrow`.
-    Search { multiprocessors: i64, is_narrow: bool },
-    /// The same for columns of B and of C.
-    SearchByColumns { multiprocessors: i64, is_narrow: bool },
+    /// Columns of B and C are read and written where they are if `by_columns`.
+    Search { multiprocessors: i64, is_narrow: bool, by_columns: bool },
 }
 
 pub(super) const PLAIN: TestProduct = TestProduct {
@@ -351,9 +350,7 @@ impl TestProduct {
         );
 
         let index_type = match self.division {
-            Division::Search { is_narrow: true, .. } | Division::SearchByColumns { is_narrow: true, .. } => {
-                IndexType::I32
-            }
+            Division::Search { is_narrow: true, .. } => IndexType::I32,
             _ => IndexType::I64,
         };
         let of_values = (types.a, &values.bytes[..]);
@@ -386,11 +383,11 @@ impl TestProduct {
                     _ if forced.is_some() => None,
                     Division::Chosen => product.path,
                     Division::Lists => None,
+                    Division::Search { multiprocessors, by_columns: true, .. } => {
+                        Path::for_any_columns(of_path, n, counts, multiprocessors)
+                    }
                     Division::Search { multiprocessors, .. } => {
                         Path::for_any(of_path, n, counts, multiprocessors)
-                    }
-                    Division::SearchByColumns { multiprocessors, .. } => {
-                        Path::for_any_columns(of_path, n, counts, multiprocessors)
                     }
                 };
                 Box::new(product)

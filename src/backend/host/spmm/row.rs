@@ -302,8 +302,8 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         }
     }
 
-    /// Calls [`Self::block`], compiled for the processor, and returns the number of columns of these blocks. They are functions of their own, each with the
-    /// registers for itself: together in one, rows of few entries took longer.
+    /// Calls [`Self::block`], compiled for the processor, and returns the number of columns of these blocks. Blocks are
+    /// functions of their own, each with the registers for itself: together in one, rows of few entries took longer.
     ///
     /// # Safety
     /// The requirements of [`Self::block`].
@@ -685,10 +685,10 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
 #[inline(always)]
 const fn adds_four<V: Vector<T>, T: Accumulator>(vectors: usize) -> bool {
     #[cfg(target_arch = "x86_64")]
-    let has_avx2_alone = matches!(V::WIDTH, Width::Ymm);
+    let are_avx2 = matches!(V::WIDTH, Width::Ymm);
     #[cfg(not(target_arch = "x86_64"))]
-    let has_avx2_alone = false;
-    has_avx2_alone && vectors == V::MOST
+    let are_avx2 = false;
+    are_avx2 && vectors == V::MOST
 }
 
 /// Prefetches the first lines of a part of a row of B that so many vectors hold.

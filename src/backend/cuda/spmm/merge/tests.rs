@@ -7,27 +7,27 @@ use crate::support::{Combo, F32, F64};
 use crate::types::Order;
 
 /// Divisions for which warps have as few rows and entries as they may, and as many.
-const DIVISIONS: [Division; 4] = [
-    Division::Search { multiprocessors: 1 << 20, is_narrow: false },
-    Division::Search { multiprocessors: 1 << 20, is_narrow: true },
-    Division::Search { multiprocessors: 1, is_narrow: false },
-    Division::Search { multiprocessors: 1, is_narrow: true },
-];
+fn divisions(by_columns: bool) -> [Division; 4] {
+    [(1 << 20, false), (1 << 20, true), (1, false), (1, true)]
+        .map(|(multiprocessors, is_narrow)| Division::Search { multiprocessors, is_narrow, by_columns })
+}
+
 /// Numbers of columns for each kernel, with columns and tiles left over.
 const COLUMNS: [usize; 8] = [8, 16, 24, 32, 48, 64, 128, 192];
 const SEARCHED: TestProduct = TestProduct { once: true, beta: 0.5, ..testing::PLAIN };
 
 fn products(columns: &[usize], product: TestProduct) -> Vec<TestProduct> {
-    let of = |n| DIVISIONS.map(|division| TestProduct { n, division, ..product });
-    columns.iter().copied().flat_map(of).collect()
+    divided(columns, false, product)
 }
 
 const BY_COLUMNS: TestProduct = TestProduct { orders: (Order::Col, Order::Col), ..SEARCHED };
 
 fn by_columns(columns: &[usize], product: TestProduct) -> Vec<TestProduct> {
-    let divisions = [(1 << 20, false), (1 << 20, true), (1, false), (1, true)]
-        .map(|(multiprocessors, is_narrow)| Division::SearchByColumns { multiprocessors, is_narrow });
-    let of = |n| divisions.map(|division| TestProduct { n, division, ..product });
+    divided(columns, true, product)
+}
+
+fn divided(columns: &[usize], by_columns: bool, product: TestProduct) -> Vec<TestProduct> {
+    let of = |n| divisions(by_columns).map(|division| TestProduct { n, division, ..product });
     columns.iter().copied().flat_map(of).collect()
 }
 
