@@ -94,6 +94,15 @@ pub(super) unsafe trait Vector<T: Accumulator>: Copy {
     unsafe fn splat(value: T) -> Self;
     /// Loads numbers, as their complex conjugates if that is said.
     unsafe fn load<X: Storage<T>>(from: *const X, conjugate: bool) -> Self;
+    /// Loads the numbers whose lanes the mask has, and zeros, without reading what is in the other lanes. Only registers
+    /// of AVX-512 have masks.
+    unsafe fn load_lanes<X: Storage<T>>(_: *const X, _: u16) -> Self {
+        unreachable!("only registers of AVX-512 have masks")
+    }
+    /// Stores the numbers whose lanes the mask has. Only registers of AVX-512 have masks.
+    unsafe fn store_lanes(self, _: *mut T, _: u16) {
+        unreachable!("only registers of AVX-512 have masks")
+    }
     /// Stores the numbers.
     unsafe fn store(self, to: *mut T);
     /// Stores the numbers past the caches; `to` is a multiple of the vector's bytes.
@@ -237,7 +246,8 @@ macro_rules! registers {
        $register:ident $double:ident $single:ident $halves:ident
        [$splat:ident $load:ident $store:ident $stream:ident $mul:ident $add:ident $fma:ident]
        [$splat_pd:ident $load_pd:ident $store_pd:ident $stream_pd:ident
-        $mul_pd:ident $add_pd:ident $fma_pd:ident];
+        $mul_pd:ident $add_pd:ident $fma_pd:ident]
+       $([$load_lanes:ident $store_lanes:ident $load_lanes_pd:ident $store_lanes_pd:ident])?;
     )*) => { $(
         #[$doc]
         #[derive(Clone, Copy)]
@@ -275,6 +285,31 @@ macro_rules! registers {
                 };
                 $name(register, PhantomData)
             }
+
+            $(
+                #[inline(always)]
+                unsafe fn load_lanes<X: Storage<T>>(from: *const X, lanes: u16) -> Self {
+                    // SAFETY: the type is T, which has as many bytes; the rest is the caller's promise.
+                    let register = unsafe {
+                        match is_single::<T>() {
+                            true => $load_lanes(lanes, from.cast()),
+                            false => $single($load_lanes_pd(lanes as u8, from.cast())),
+                        }
+                    };
+                    $name(register, PhantomData)
+                }
+
+                #[inline(always)]
+                unsafe fn store_lanes(self, to: *mut T, lanes: u16) {
+                    // SAFETY: the caller's promise.
+                    unsafe {
+                        match is_single::<T>() {
+                            true => $store_lanes(to.cast(), lanes, self.0),
+                            false => $store_lanes_pd(to.cast(), lanes as u8, $double(self.0)),
+                        }
+                    }
+                }
+            )?
 
             #[inline(always)]
             unsafe fn store(self, to: *mut T) {
@@ -384,7 +419,8 @@ mod zmm {
             [_mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_stream_ps _mm512_mul_ps _mm512_add_ps
              _mm512_fmadd_ps]
             [_mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_stream_pd _mm512_mul_pd _mm512_add_pd
-             _mm512_fmadd_pd];
+             _mm512_fmadd_pd]
+            [_mm512_maskz_loadu_ps _mm512_mask_storeu_ps _mm512_maskz_loadu_pd _mm512_mask_storeu_pd];
     }
 
     /// Loads sixteen halves.

@@ -34,7 +34,11 @@ use crate::error::Result;
 use crate::support::Combo;
 use crate::types::{Accumulator, Element, Storage};
 
+#[cfg(avx512)]
+mod lines;
 mod plain;
+
+use plain::store_vectors;
 
 /// Bytes of a row of a panel: four of the widest registers, so that a part of a row of op(A) finds its rows
 /// of the panel in the first-level cache.
@@ -58,15 +62,18 @@ const FEW: usize = 32;
 /// Bytes of a block's part of a row of B from which on it is prefetched: smaller ones arrive in time without, but for
 /// blocks that add four entries at a time, which prefetch theirs whatever its size.
 const PREFETCHED_BYTES: usize = 512;
-/// Bytes of B from which on its rows are prefetched where the second-level cache has [`LARGE_L2`]: there prefetches
-/// of rows of a smaller B cost up to 15 % in fp32; fp64 was too noisy to tell (docs/algorithms/host.md). With smaller
-/// caches they save 5 % in the mean.
-const PREFETCHED_B: usize = 8 << 20;
+/// Bytes of B, in multiples of the second-level cache, from which on its rows are prefetched: prefetches of rows of a
+/// smaller B take up to 15 % longer (docs/algorithms/host.md).
+const PREFETCHED_B: usize = 4;
+/// Bytes of a second-level cache from which on values and columns of A are prefetched; not measured with smaller ones.
 const LARGE_L2: usize = 2 << 20;
 /// Bytes of B from which on its rows are prefetched where four entries are added at a time, whatever the caches: on Zen 3
 /// prefetches of rows of a smaller B cost up to 40 %.
 #[cfg(target_arch = "x86_64")]
 const PREFETCHED_B_OF_FOUR: usize = 4 << 20;
+/// Bytes of a row from which on one that begins behind a cache line may be written past the caches: rows of 32 doubles
+/// took up to a fifth longer so (docs/algorithms/host.md, "Rows beside cache lines").
+const LONG_ROW: usize = 1024;
 /// Entries by which prefetches are ahead.
 const AHEAD: usize = 8;
 /// Column indices that are checked together, or those of a row that has more.
@@ -122,6 +129,7 @@ impl<V: Element> Csr<V> {
             b_strides: strides,
             conjugate: opened.conjugate_b,
             columns: 0..n,
+            skipped: 0,
             overwrites: TypeId::of::<C::Y>() == TypeId::of::<C::Acc>()
                 && opened.c_strides.1 == 1
                 && opened.scalars.skip_old(),
@@ -129,6 +137,7 @@ impl<V: Element> Csr<V> {
             prefetches: gains_by_prefetch::<C::Acc, _>(vectors, opened.b),
             prefetches_a: second_level_cache() >= LARGE_L2,
         };
+        product.skipped = product.elements_behind_line();
         product.streams = product.may_stream();
         let width = opened.panel / rows.cols.max(1);
         if strides.1 == 1 || width < FEWEST_PACKED {
@@ -155,7 +164,7 @@ fn gains_by_prefetch<T: Accumulator, X>(vectors: Width, b: &[X]) -> bool {
     match vectors {
         #[cfg(target_arch = "x86_64")]
         Width::Ymm if !T::TYPE.is_complex() => size_of_val(b) >= PREFETCHED_B_OF_FOUR,
-        _ => size_of_val(b) >= PREFETCHED_B || second_level_cache() < LARGE_L2,
+        _ => size_of_val(b) >= PREFETCHED_B * second_level_cache(),
     }
 }
 
@@ -201,6 +210,8 @@ struct RowProduct<'a, C: Combo, X> {
     conjugate: bool,
     /// Columns of C.
     columns: Range<usize>,
+    /// Elements by which rows of B begin behind a cache line, where vectors are whole lines of B.
+    skipped: usize,
     /// True if rows of C are contiguous and get alpha times the sums as they are.
     overwrites: bool,
     /// True if they are also written past the caches.
@@ -211,14 +222,53 @@ struct RowProduct<'a, C: Combo, X> {
     prefetches_a: bool,
 }
 
+/// Columns of C that are computed together.
+#[derive(Clone, Copy)]
+struct Block {
+    /// First column.
+    first: usize,
+    /// Number of columns: all lanes of the vectors, unless these have masks.
+    columns: usize,
+    /// Lanes of the first vector in front of the first column.
+    skipped: usize,
+    /// Number of such blocks, one behind the other, that are computed of a row before the next row: 1 unless
+    /// [`adds_four`].
+    blocks: usize,
+}
+
+impl Block {
+    /// Returns the lanes of the columns.
+    #[inline(always)]
+    fn masks<T: Accumulator, V: Vector<T>, const VECTORS: usize>(&self) -> Masks {
+        let end = (self.skipped + self.columns).saturating_sub((VECTORS - 1) * V::LANES);
+        let (first, last) = (u64::MAX << self.skipped, (1_u64 << end.min(V::LANES)) - 1);
+        let lanes = |mask: u64| mask as u16;
+        match VECTORS {
+            1 => Masks { first: lanes(first & last), last: lanes(first & last) },
+            _ => Masks { first: lanes(first), last: lanes(last) },
+        }
+    }
+
+    /// Returns the sums of the columns.
+    #[inline(always)]
+    fn of<'s, T: Accumulator, V: Vector<T>>(&self, sums: &'s [V]) -> &'s [T] {
+        &V::as_slice(sums)[self.skipped..][..self.columns]
+    }
+}
+
+/// Lanes of a block's first and last vector that are computed; those between have all.
+#[derive(Clone, Copy)]
+struct Masks {
+    first: u16,
+    last: u16,
+}
+
 impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     /// Returns the product of a panel.
     fn of_panel<'b>(&'b self, b: &'b [C::Acc], columns: Range<usize>) -> RowProduct<'b, C, C::Acc> {
-        let RowProduct { rows, values, order, opened, vectors, overwrites, streams, prefetches_a, .. } =
-            *self;
+        let RowProduct { rows, values, order, opened, vectors, overwrites, prefetches_a, .. } = *self;
         let b_strides = (columns.len(), 1);
-        let streams = streams && columns.start * size_of::<C::Acc>() % LINE == 0;
-        RowProduct {
+        let mut product = RowProduct {
             rows,
             values,
             order,
@@ -228,20 +278,53 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
             b_strides,
             conjugate: false,
             columns,
+            skipped: 0,
             overwrites,
-            streams,
+            streams: false,
             prefetches: gains_by_prefetch::<C::Acc, _>(vectors, b),
             prefetches_a,
+        };
+        product.skipped = product.elements_behind_line();
+        product.streams = product.may_stream();
+        product
+    }
+
+    /// Returns by how many elements rows of B begin behind a cache line, where it pays that vectors are whole lines of
+    /// B: where vectors have masks, all rows begin alike, and a row has two lines or more. Arrays of the C library
+    /// mostly begin 16 bytes behind a line, so that each vector of a row would lie on two lines.
+    fn elements_behind_line(&self) -> usize {
+        let has_lines = self.has_masks()
+            && self.b_strides.0 * size_of::<X>() % LINE == 0
+            && self.columns.len() * size_of::<X>() >= 2 * LINE;
+        if has_lines {
+            self.b.as_ptr().addr() % LINE / size_of::<X>()
+        } else {
+            0
         }
     }
 
-    /// Returns whether C is so large that it is written past the caches; its rows must be whole lines of
-    /// them.
+    /// Returns whether rows of C are computed by vectors whose first and last one are masked where they must be.
+    fn has_masks(&self) -> bool {
+        #[cfg(avx512)]
+        return self.vectors == Width::Zmm
+            && TypeId::of::<X>() == TypeId::of::<C::Acc>()
+            && !C::Acc::TYPE.is_complex()
+            && (self.b_strides.1, self.opened.c_strides.1) == (1, 1);
+        #[cfg(not(avx512))]
+        false
+    }
+
+    /// Returns whether C is so large that it is written past the caches; vectors must be whole lines of it. Of rows that
+    /// begin behind a line the first and the last one are not, so that only long rows gain.
     fn may_stream(&self) -> bool {
         let bytes = self.opened.c_strides.0 * size_of::<C::Y>();
+        if self.skipped > 0 && self.columns.len() * size_of::<C::Y>() < LONG_ROW {
+            return false;
+        }
+        let first = self.columns.start.wrapping_sub(self.skipped).wrapping_mul(size_of::<C::Y>());
         self.overwrites
             && bytes % LINE == 0
-            && self.opened.c.address().value() % LINE == 0
+            && self.opened.c.address().value().wrapping_add(first) % LINE == 0
             && self.rows.rows.saturating_mul(bytes) >= PAST_CACHES
     }
 
@@ -250,9 +333,10 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         unsafe {
             match self.vectors {
                 #[cfg(avx512)]
-                Width::Zmm if const { !C::Acc::TYPE.is_complex() } => {
-                    self.sweep::<Zmm<C::Acc>, Ymm<C::Acc>>(work);
-                }
+                Width::Zmm if const { !C::Acc::TYPE.is_complex() } => match self.has_masks() {
+                    true => self.sweep_lines(work),
+                    false => self.sweep::<Zmm<C::Acc>, Ymm<C::Acc>>(work),
+                },
                 #[cfg(target_arch = "x86_64")]
                 Width::Ymm if const { !C::Acc::TYPE.is_complex() } => {
                     self.sweep::<Ymm<C::Acc>, Array<C::Acc, 4>>(work);
@@ -283,103 +367,122 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
             // SAFETY: the caller's promise.
             first += unsafe {
                 match (rest / V::LANES).min(most) {
-                    16.. if V::MOST >= 16 => self.compiled::<V, 16, 1>(work, first, 1),
+                    16.. if V::MOST >= 16 => self.whole::<V, 16, 1>(work, first, 1),
                     8.. if adds_four::<V, C::Acc>(8) => {
-                        self.compiled::<V, 8, 1>(work, first, rest / (8 * V::LANES))
+                        self.whole::<V, 8, 1>(work, first, rest / (8 * V::LANES))
                     }
-                    8.. if V::MOST >= 8 => self.compiled::<V, 8, 1>(work, first, 1),
-                    4.. => self.compiled::<V, 4, 1>(work, first, 1),
-                    2.. if V::MOST >= 8 => self.compiled::<V, 2, CHAINS_OF_TWO>(work, first, 1),
-                    2.. => self.compiled::<V, 2, 1>(work, first, 1),
-                    1.. => self.compiled::<V, 1, CHAINS_OF_ONE>(work, first, 1),
-                    _ if most > 0 && rest >= H::LANES => self.compiled::<H, 1, CHAINS_OF_ONE>(work, first, 1),
+                    8.. if V::MOST >= 8 => self.whole::<V, 8, 1>(work, first, 1),
+                    4.. => self.whole::<V, 4, 1>(work, first, 1),
+                    2.. if V::MOST >= 8 => self.whole::<V, 2, CHAINS_OF_TWO>(work, first, 1),
+                    2.. => self.whole::<V, 2, 1>(work, first, 1),
+                    1.. => self.whole::<V, 1, CHAINS_OF_ONE>(work, first, 1),
+                    _ if most > 0 && rest >= H::LANES => self.whole::<H, 1, CHAINS_OF_ONE>(work, first, 1),
                     _ if most > 0 && rest >= 4 => {
-                        self.compiled::<Array<C::Acc, 4>, 1, CHAINS_OF_ONE>(work, first, 1)
+                        self.whole::<Array<C::Acc, 4>, 1, CHAINS_OF_ONE>(work, first, 1)
                     }
-                    _ => self.compiled::<Array<C::Acc, 1>, 1, CHAINS_OF_ONE>(work, first, 1),
+                    _ => self.whole::<Array<C::Acc, 1>, 1, CHAINS_OF_ONE>(work, first, 1),
                 }
             };
         }
     }
 
-    /// Calls [`Self::block`], compiled for the processor, and returns the number of columns of these blocks. Blocks are
-    /// functions of their own, each with the registers for itself: together in one, rows of few entries took longer.
+    /// Calls [`Self::compiled`] for blocks without masks, and returns the number of their columns.
     ///
     /// # Safety
     /// The requirements of [`Self::block`].
-    unsafe fn compiled<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+    #[inline(always)]
+    unsafe fn whole<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
         &self,
         work: &Work,
         first: usize,
         blocks: usize,
     ) -> usize {
+        let columns = VECTORS * V::LANES;
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.compiled::<V, VECTORS, CHAINS, false>(work, Block { first, columns, skipped: 0, blocks });
+        }
+        blocks * columns
+    }
+
+    /// Calls [`Self::block`], compiled for the processor. Blocks are functions of their own, each with the registers for
+    /// itself: together in one, rows of few entries took longer.
+    ///
+    /// # Safety
+    /// The requirements of [`Self::block`].
+    unsafe fn compiled<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize, const MASKED: bool>(
+        &self,
+        work: &Work,
+        block: Block,
+    ) {
         // SAFETY: the caller's promise.
         unsafe {
             match (V::WIDTH, self.vectors) {
                 #[cfg(avx512)]
-                (Width::Zmm, _) => self.block_avx512::<V, VECTORS, CHAINS>(work, first, blocks),
+                (Width::Zmm, _) => self.block_avx512::<V, VECTORS, CHAINS, MASKED>(work, block),
                 #[cfg(target_arch = "x86_64")]
                 (width, best) if width == Width::Ymm || best >= Width::Ymm => {
-                    self.block_avx2::<V, VECTORS, CHAINS>(work, first, blocks);
+                    self.block_avx2::<V, VECTORS, CHAINS, MASKED>(work, block);
                 }
-                _ => self.block::<V, VECTORS, CHAINS>(work, first, blocks),
+                _ => self.block::<V, VECTORS, CHAINS, MASKED>(work, block),
             }
         }
-        blocks * VECTORS * V::LANES
     }
 
     /// # Safety
     /// The processor has these features.
     #[cfg(avx512)]
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")]
-    unsafe fn block_avx512<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+    unsafe fn block_avx512<
+        V: Vector<C::Acc>,
+        const VECTORS: usize,
+        const CHAINS: usize,
+        const MASKED: bool,
+    >(
         &self,
         work: &Work,
-        first: usize,
-        blocks: usize,
+        block: Block,
     ) {
         // SAFETY: the caller's promise.
-        unsafe { self.block::<V, VECTORS, CHAINS>(work, first, blocks) };
+        unsafe { self.block::<V, VECTORS, CHAINS, MASKED>(work, block) };
     }
 
     /// # Safety
     /// The processor has these features.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,f16c")]
-    unsafe fn block_avx2<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+    unsafe fn block_avx2<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize, const MASKED: bool>(
         &self,
         work: &Work,
-        first: usize,
-        blocks: usize,
+        block: Block,
     ) {
         // SAFETY: the caller's promise.
-        unsafe { self.block::<V, VECTORS, CHAINS>(work, first, blocks) };
+        unsafe { self.block::<V, VECTORS, CHAINS, MASKED>(work, block) };
     }
 
-    /// Computes `blocks` blocks of columns of an item, each of as many as `VECTORS` vectors hold, from column
-    /// `first` on: all blocks of a row before the next row. Where columns of C are contiguous instead of rows,
-    /// there is one block.
+    /// Computes these columns of an item: all blocks of a row before the next row. Where columns of C are contiguous
+    /// instead of rows, there is one block. With masks only the lanes of the block's columns are read and written.
     ///
     /// # Safety
     /// The processor has the vectors, and C has these columns, which are contiguous in B if there are
     /// several.
     #[inline(always)]
-    unsafe fn block<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+    unsafe fn block<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize, const MASKED: bool>(
         &self,
         work: &Work,
-        first: usize,
-        blocks: usize,
+        block: Block,
     ) {
-        let is_plain = VECTORS <= NARROW || adds_four::<V, C::Acc>(VECTORS);
+        // A row of as many columns has one vector more where the first and last ones are masked.
+        let is_plain = VECTORS <= NARROW + usize::from(MASKED) || adds_four::<V, C::Acc>(VECTORS);
         if let (true, Work::Rows(rows), Some(pattern)) = (is_plain, work, self.plain_pattern()) {
             // SAFETY: the caller's promise.
-            return unsafe { self.plain_rows::<V, VECTORS, CHAINS>(rows.clone(), pattern, first, blocks) };
+            return unsafe { self.plain_rows::<V, VECTORS, CHAINS, MASKED>(rows.clone(), pattern, block) };
         }
         let (count, by_rows) = match work {
             Work::Rows(rows) => (rows.len(), self.opened.c_strides.1 == 1 || VECTORS > TILE_VECTORS),
             Work::Chunk { .. } => (1, true),
         };
-        debug_assert!(by_rows || blocks == 1);
+        debug_assert!(by_rows || block.blocks == 1 && !MASKED);
         let tile_rows = (LINE / size_of::<C::Y>()).min(TILE_ROWS);
         let mut tile = [const { MaybeUninit::<[V; VECTORS]>::uninit() }; TILE_ROWS];
         // SAFETY: the caller's promise.
@@ -394,13 +497,14 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                 Work::Rows(rows) => self.rows.start(rows.start + at + 1),
                 Work::Chunk { positions, .. } => positions.end,
             };
-            for first in (first..).step_by(VECTORS * V::LANES).take(blocks) {
+            for first in (block.first..).step_by(block.columns).take(block.blocks) {
+                let block = Block { first, ..block };
                 // SAFETY: the caller's promise.
-                let sums = unsafe { self.sums::<V, VECTORS, CHAINS>(begin..end, first) };
+                let sums = unsafe { self.sums::<V, VECTORS, CHAINS, MASKED>(begin..end, block) };
                 match work {
                     // SAFETY: as before.
                     Work::Rows(rows) if by_rows => unsafe {
-                        self.store(rows.start + at, first, alpha, &sums);
+                        self.store::<V, VECTORS, MASKED>(rows.start + at, block, alpha, &sums);
                     },
                     Work::Rows(rows) => {
                         let place = at % tile_rows;
@@ -415,7 +519,7 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                     }
                     Work::Chunk { slot, .. } => {
                         let at = slot * self.opened.n + first;
-                        let sums = V::as_slice(&sums);
+                        let sums = block.of(&sums);
                         // SAFETY: each slot belongs to one item, and nothing reads it before all items are done.
                         unsafe { self.opened.scratch.part(at..at + sums.len()) }.copy_from_slice(sums);
                     }
@@ -430,14 +534,13 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     /// # Safety
     /// The requirements of [`Self::block`].
     #[inline(always)]
-    unsafe fn sums<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+    unsafe fn sums<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize, const MASKED: bool>(
         &self,
         positions: Range<usize>,
-        first: usize,
+        block: Block,
     ) -> [V; VECTORS] {
         let (row_stride, mut rest) = (self.b_strides.0, positions);
-        // B may have no rows.
-        let b = self.b.as_ptr().wrapping_add((first - self.columns.start) * self.b_strides.1);
+        let (b, masks) = (self.part_of_b(block), block.masks::<C::Acc, V, VECTORS>());
         // SAFETY: the caller's promise.
         let mut sums = [[unsafe { V::splat(C::Acc::ZERO) }; VECTORS]; CHAINS];
         let mut few;
@@ -497,15 +600,17 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                     );
                 }
                 for (chain, sums) in sums.iter_mut().enumerate() {
+                    let (value, row) = (values[at + chain], row(columns[at + chain]));
                     // SAFETY: the caller's promise.
-                    unsafe { self.add(sums, values[at + chain], b, row(columns[at + chain])) };
+                    unsafe { self.add::<V, VECTORS, MASKED>(sums, value, b, row, masks) };
                 }
                 at += CHAINS;
             }
             for (chain, sums) in sums[..CHAINS - 1].iter_mut().enumerate() {
                 if at + chain < columns.len() {
+                    let (value, row) = (values[at + chain], row(columns[at + chain]));
                     // SAFETY: as before.
-                    unsafe { self.add(sums, values[at + chain], b, row(columns[at + chain])) };
+                    unsafe { self.add::<V, VECTORS, MASKED>(sums, value, b, row, masks) };
                 }
             }
             rest.start += columns.len();
@@ -520,41 +625,59 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     /// # Safety
     /// The requirements of [`Self::block`].
     #[inline(always)]
-    unsafe fn add<V: Vector<C::Acc>, const VECTORS: usize>(
+    unsafe fn add<V: Vector<C::Acc>, const VECTORS: usize, const MASKED: bool>(
         &self,
         sums: &mut [V; VECTORS],
         value: C::A,
         b: *const X,
         row: usize,
+        masks: Masks,
     ) {
         if row >= self.rows.cols {
             outside();
         }
         // SAFETY: B has this row; the rest is the caller's promise.
-        unsafe { self.add_row(sums, value, b, row) };
+        unsafe { self.add_row::<V, VECTORS, MASKED>(sums, value, b, row, masks) };
     }
 
-    /// Adds `value` times a part of a row of B to the sums; `b` is that part of row 0.
+    /// Adds `value` times a part of a row of B to the sums; `b` is that part of row 0. With masks lanes that are not
+    /// computed are not read.
     ///
     /// # Safety
     /// The requirements of [`Self::block`], and B has the row.
     #[inline(always)]
-    unsafe fn add_row<V: Vector<C::Acc>, const VECTORS: usize>(
+    unsafe fn add_row<V: Vector<C::Acc>, const VECTORS: usize, const MASKED: bool>(
         &self,
         sums: &mut [V; VECTORS],
         value: C::A,
         b: *const X,
         row: usize,
+        masks: Masks,
     ) {
-        // SAFETY: from that of `b` on the row has as many columns as the sums; the rest is the caller's promise.
+        // SAFETY: from that of `b` on the row has as many columns as the sums, or as the masks have lanes; the rest is the
+        // caller's promise.
         unsafe {
-            let (value, mut from) =
-                (V::splat(value.widen()), b.wrapping_byte_add(row * self.b_strides.0 * size_of::<X>()));
-            for sum in sums {
-                *sum = sum.plus_product(value, V::load(from, self.conjugate));
-                from = from.add(V::LANES);
+            let value = V::splat(value.widen());
+            let from = b.wrapping_byte_add(row * self.b_strides.0 * size_of::<X>());
+            for (vector, sum) in sums.iter_mut().enumerate() {
+                let from = from.wrapping_add(vector * V::LANES);
+                let part = if MASKED && vector == 0 {
+                    V::load_lanes(from, masks.first)
+                } else if MASKED && vector + 1 == VECTORS {
+                    V::load_lanes(from, masks.last)
+                } else {
+                    V::load(from, self.conjugate)
+                };
+                *sum = sum.plus_product(value, part);
             }
         }
+    }
+
+    /// Returns the block's part of row 0 of B, from the first lane on. B may have no rows.
+    #[inline(always)]
+    fn part_of_b(&self, block: Block) -> *const X {
+        let first = (block.first - self.columns.start) * self.b_strides.1;
+        self.b.as_ptr().wrapping_add(first).wrapping_sub(block.skipped)
     }
 
     /// Adds the products of four entries of A, from that at `values` on, with parts of these rows of B, one vector of
@@ -588,30 +711,30 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         }
     }
 
-    /// Writes a part of a row of C.
+    /// Writes a block of a row of C.
     ///
     /// # Safety
     /// The requirements of [`Self::block`].
     #[inline(always)]
-    unsafe fn store<V: Vector<C::Acc>>(&self, row: usize, first: usize, alpha: V, sums: &[V]) {
+    unsafe fn store<V: Vector<C::Acc>, const VECTORS: usize, const MASKED: bool>(
+        &self,
+        row: usize,
+        block: Block,
+        alpha: V,
+        sums: &[V; VECTORS],
+    ) {
         if !self.overwrites {
-            return self.store_sums(row, first, V::as_slice(sums));
+            return self.store_sums(row, block.first, block.of(sums));
         }
         let row = self.order.map_or(row, |order| order[row] as usize);
-        let at = row * self.opened.c_strides.0 + first;
+        let at = row * self.opened.c_strides.0 + block.first;
         // SAFETY: an order has each row once; only one item has this row, only this call these columns of it,
-        // and C is borrowed until all items are done. C has the type of the sums. If it is streamed, blocks
-        // begin at multiples of their vectors, since those before had the same or wider ones.
+        // and C is borrowed until all items are done. C has the type of the sums. If it is streamed, vectors are whole
+        // lines of it, or blocks begin at multiples of their vectors, since those before had the same or wider ones.
         unsafe {
-            let to = self.opened.c.part(at..at + sums.len() * V::LANES).as_mut_ptr().cast::<C::Acc>();
-            for (at, sum) in sums.iter().enumerate() {
-                let (c, to) = (alpha.times(*sum), to.add(at * V::LANES));
-                if self.streams {
-                    c.stream(to);
-                } else {
-                    c.store(to);
-                }
-            }
+            let to = self.opened.c.part(at..at + block.columns).as_mut_ptr().cast::<C::Acc>();
+            let (to, masks) = (to.wrapping_sub(block.skipped), block.masks::<C::Acc, V, VECTORS>());
+            store_vectors::<_, _, VECTORS, MASKED>(sums, alpha, to, masks, self.streams);
         }
     }
 

@@ -4,7 +4,8 @@
 use std::ops::Range;
 
 use super::{
-    adds_four, outside, prefetch_part, total, RowProduct, AHEAD, CHECKED, COLUMNS_AHEAD, FOUR, VALUES_AHEAD,
+    adds_four, outside, prefetch_part, total, Block, Masks, RowProduct, AHEAD, CHECKED, COLUMNS_AHEAD, FOUR,
+    VALUES_AHEAD,
 };
 use crate::backend::host::operand::Ints;
 use crate::backend::host::vector::{prefetch, Vector};
@@ -26,19 +27,23 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         }
     }
 
-    /// Computes `blocks` blocks of columns of whole rows, each of as many as `VECTORS` vectors hold, with the sums of
-    /// [`Self::block`] in the same order, and fewer instructions: with one vector and seven entries a row, those for
-    /// the row itself and not for its entries took two thirds of the time.
+    /// Computes these columns of whole rows, with the sums of [`RowProduct::block`] in the same order, and fewer
+    /// instructions: with one vector and seven entries a row, those for the row itself and not for its entries took two
+    /// thirds of the time.
     ///
     /// # Safety
     /// The requirements of [`Self::block`].
     #[inline(always)]
-    pub(super) unsafe fn plain_rows<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+    pub(super) unsafe fn plain_rows<
+        V: Vector<C::Acc>,
+        const VECTORS: usize,
+        const CHAINS: usize,
+        const MASKED: bool,
+    >(
         &self,
         rows: Range<usize>,
         (offsets, columns): (&[i32], &[i32]),
-        first: usize,
-        blocks: usize,
+        block: Block,
     ) {
         if rows.is_empty() {
             return;
@@ -47,13 +52,16 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         let (values, streams) = (self.values, self.streams);
         let nnz = columns.len().min(values.len());
         // Row `column` of B, where columns count from the base.
-        let b = self.b.as_ptr().wrapping_add((first - self.columns.start) * self.b_strides.1);
         let row_bytes = self.b_strides.0.wrapping_mul(size_of::<X>());
-        let b = b.wrapping_byte_sub((base as usize).wrapping_mul(row_bytes));
+        let b = self.part_of_b(block).wrapping_byte_sub((base as usize).wrapping_mul(row_bytes));
+        // Said so that the compiler leaves the loop out: it took a fifth of the time of short rows.
+        let blocks = if adds_four::<V, C::Acc>(VECTORS) { block.blocks } else { 1 };
+        let masks = block.masks::<C::Acc, V, VECTORS>();
         // SAFETY: only this item has these rows of C.
         let mut c = unsafe {
-            let end = (rows.end - 1) * stride + first + blocks * VECTORS * V::LANES;
-            self.opened.c.part(rows.start * stride + first..end).as_mut_ptr().cast::<C::Acc>()
+            let end = (rows.end - 1) * stride + block.first + blocks * block.columns;
+            let c = self.opened.c.part(rows.start * stride + block.first..end);
+            c.as_mut_ptr().cast::<C::Acc>().wrapping_sub(block.skipped)
         };
         // SAFETY: the caller's promise.
         let alpha = unsafe { V::splat(self.opened.scalars.alpha()) };
@@ -80,10 +88,11 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
             unsafe {
                 let (values, own) = (values.get_unchecked(entry..end), columns.get_unchecked(entry..end));
                 let ahead = columns.get_unchecked(nnz.min(entry + AHEAD)..);
-                for block in 0..blocks {
-                    let at = block * VECTORS * V::LANES;
-                    let sums = self.plain_sums::<V, VECTORS, CHAINS>(values, own, ahead, b.wrapping_add(at));
-                    store_vectors(&sums, alpha, c.add(at), streams);
+                for part in 0..blocks {
+                    let at = part * VECTORS * V::LANES;
+                    let b = b.wrapping_add(at);
+                    let sums = self.plain_sums::<V, VECTORS, CHAINS, MASKED>(values, own, ahead, b, masks);
+                    store_vectors::<_, _, VECTORS, MASKED>(&sums, alpha, c.wrapping_add(at), masks, streams);
                 }
             }
             // It is not used behind the last row.
@@ -98,17 +107,18 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     /// # Safety
     /// The requirements of [`Self::add_column`].
     #[inline(always)]
-    unsafe fn plain_sums<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize>(
+    unsafe fn plain_sums<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize, const MASKED: bool>(
         &self,
         values: &[C::A],
         columns: &[i32],
         ahead: &[i32],
         b: *const X,
+        masks: Masks,
     ) -> [V; VECTORS] {
         // Entries of an iteration, a multiple of the chains, and of those for which prefetches are made. With two vectors
         // two took less time for short rows, with four vectors four for long rows.
-        let step = if VECTORS == 2 { 2 } else { 4 };
-        const { assert!(4 % CHAINS == 0 && (VECTORS != 2 || 2 % CHAINS == 0)) };
+        let step = if VECTORS == 2 || VECTORS == 3 { 2 } else { 4 };
+        const { assert!(2 % CHAINS == 0 || (4 % CHAINS == 0 && VECTORS != 2 && VECTORS != 3)) };
         let (mut value, mut column, mut left) = (values.as_ptr(), columns.as_ptr(), values.len());
         let (prefetches, base) = (self.prefetches_a, self.rows.base as i32);
         let row_bytes = self.b_strides.0 * size_of::<X>();
@@ -136,7 +146,9 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                     self.add_four(&mut sums[0], value, b, rows);
                 } else {
                     for at in 0..step {
-                        self.add_column(&mut sums[at % CHAINS], *value.add(at), b, *column.add(at), base);
+                        let (value, column) = (*value.add(at), *column.add(at));
+                        let sums = &mut sums[at % CHAINS];
+                        self.add_column::<V, VECTORS, MASKED>(sums, value, b, (column, base), masks);
                     }
                 }
                 (value, column) = (value.add(step), column.add(step));
@@ -144,7 +156,9 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
             }
             for at in 0..step - 1 {
                 if at < left {
-                    self.add_column(&mut sums[at % CHAINS], *value.add(at), b, *column.add(at), base);
+                    let (value, column) = (*value.add(at), *column.add(at));
+                    let sums = &mut sums[at % CHAINS];
+                    self.add_column::<V, VECTORS, MASKED>(sums, value, b, (column, base), masks);
                 }
             }
             total(sums)
@@ -158,19 +172,19 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     /// # Safety
     /// The requirements of [`Self::block`], and with one vector B has the row.
     #[inline(always)]
-    unsafe fn add_column<V: Vector<C::Acc>, const VECTORS: usize>(
+    unsafe fn add_column<V: Vector<C::Acc>, const VECTORS: usize, const MASKED: bool>(
         &self,
         sums: &mut [V; VECTORS],
         value: C::A,
         b: *const X,
-        column: i32,
-        base: i32,
+        (column, base): (i32, i32),
+        masks: Masks,
     ) {
         if VECTORS > 1 && !self.is_inside(column, base) {
             outside();
         }
         // SAFETY: B has the row; the rest is the caller's promise.
-        unsafe { self.add_row(sums, value, b, column as u32 as usize) };
+        unsafe { self.add_row::<V, VECTORS, MASKED>(sums, value, b, column as u32 as usize, masks) };
     }
 
     /// Returns whether a column index, which counts from the base, is inside of the matrix.
@@ -194,17 +208,28 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     }
 }
 
-/// Stores alpha times sums, past the caches if that is said.
+/// Stores alpha times sums, past the caches if that is said; vectors with masks are stored as they are.
 ///
 /// # Safety
-/// The processor has the vectors, and `to` has room for them; if they are streamed, it is a multiple of a vector's bytes.
+/// The processor has the vectors, and `to` has room for them, or for the lanes of the masks; if they are streamed, it is a
+/// multiple of a vector's bytes.
 #[inline(always)]
-unsafe fn store_vectors<T: Accumulator, V: Vector<T>>(sums: &[V], alpha: V, to: *mut T, streams: bool) {
+pub(super) unsafe fn store_vectors<T: Accumulator, V: Vector<T>, const VECTORS: usize, const MASKED: bool>(
+    sums: &[V; VECTORS],
+    alpha: V,
+    to: *mut T,
+    masks: Masks,
+    streams: bool,
+) {
     for (vector, sum) in sums.iter().enumerate() {
         // SAFETY: the caller's promise.
         unsafe {
-            let (sum, to) = (alpha.times(*sum), to.add(vector * V::LANES));
-            if streams {
+            let (sum, to) = (alpha.times(*sum), to.wrapping_add(vector * V::LANES));
+            if MASKED && vector == 0 {
+                sum.store_lanes(to, masks.first);
+            } else if MASKED && vector + 1 == VECTORS {
+                sum.store_lanes(to, masks.last);
+            } else if streams {
                 sum.stream(to);
             } else {
                 sum.store(to);

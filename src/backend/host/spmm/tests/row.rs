@@ -49,17 +49,22 @@ where
 {
     /// Computes the product with vectors of this width, on A in place.
     fn product(&mut self, width: Width, indices: (IndexType, IndexType)) -> Dense<C::Y> {
+        let mut c = self.c.clone();
+        let (b, out) = (self.b.describe(), c.describe());
+        self.product_of(width, indices, &b, &out);
+        c
+    }
+
+    /// The same with these matrices in the place of the case's B and C.
+    fn product_of(&self, width: Width, indices: (IndexType, IndexType), b: &DenseMatrix, out: &DenseMatrix) {
         let (a, order) = (self.op_a(indices, false), RowOrder::new(Reorder::None));
         let grain = Grain::spmm(self.n * size_of::<C::Acc>());
         let layout = Csr::<C::A>::build(&context(), &a, Source::InPlace, &order, grain).unwrap();
         let scratch = layout.scratch_of::<C>(&self.problem(indices), self.n);
         let execution = Execution::new((scratch[0] + scratch[1]) * size_of::<C::Acc>());
-        let mut c = self.c.clone();
-        let (b, out) = (self.b.describe(), c.describe());
         let scalars = (scalar(&self.alpha), scalar(&self.beta));
-        let opened = open::<C>(&execution.cx, false, scalars, self.op_b, (&b, &out, &out), scratch);
+        let opened = open::<C>(&execution.cx, false, scalars, self.op_b, (b, out, out), scratch);
         layout.multiply_by(width, false, &opened.unwrap().unwrap()).unwrap();
-        c
     }
 }
 
@@ -115,6 +120,82 @@ fn stores_past_the_caches_write_the_same_bits() {
             assert!(line[n..].iter().all(|padding| *padding == 5.0));
         }
     }
+}
+
+/// Wherever B and C begin, results have the same bits, and what stands beside their rows is neither used nor written:
+/// where all rows of B begin behind a cache line, vectors are whole lines of it.
+fn check_offsets<T: Number + From<f32>, C: Combo<X = T, Y = T, Acc = T>>() {
+    let mut random = Random::new(31);
+    let lanes = 64 / size_of::<T>();
+    let columns = [
+        1,
+        3,
+        4,
+        8,
+        lanes,
+        lanes + 1,
+        2 * lanes - 1,
+        2 * lanes,
+        3 * lanes,
+        4 * lanes - 3,
+        4 * lanes,
+        7 * lanes,
+    ];
+    let more = [8 * lanes, 9 * lanes - 1, 13 * lanes, 16 * lanes, 17 * lanes, 18 * lanes + 5, 24 * lanes];
+    let lengths = [0, 1, 2, 3, 4, 9, 0, 40, 5, 1, 16_390];
+    for (n, indices) in columns.into_iter().chain(more).zip(WIDTHS.into_iter().cycle()) {
+        // The last row is divided into chunks; the naive loop is slow on it.
+        let lengths = &lengths[..lengths.len() - usize::from(n > 3 * lanes)];
+        let matrix = UnsortedMatrix::<C::A>::random::<T>(&mut random, IndexBase::One, 50, lengths);
+        let ops = (Operation::NonTranspose, Operation::NonTranspose);
+        let mut case = Case::<C>::new(&mut random, &matrix, ops, n, (Order::Row, Order::Row));
+        let ld = n.next_multiple_of(lanes);
+        case.b = case.b.with_ld(ld, f32::NAN.into());
+        case.c = case.c.with_ld(ld, 5.0.into());
+        let betas = [T::ZERO, case.beta];
+        for (width, beta) in widths().into_iter().flat_map(|width| betas.map(|beta| (width, beta))) {
+            case.beta = beta;
+            let first = case.product(width, indices);
+            case.compare(&first);
+            for (b_offset, c_offset) in [(0, 0), (2, 2), (2, 0), (1, lanes - 1), (lanes - 1, lanes - 1)] {
+                let room = |len: usize| Buffer::<T>::zeroed(&context().allocator, len + lanes).unwrap();
+                let (mut b, mut c) = (room(case.b.values.len()), room(case.c.values.len()));
+                b.fill(f32::NAN.into());
+                c.fill(5.0.into());
+                assert!(b.address().value() % 64 == 0 && c.address().value() % 64 == 0);
+                b[b_offset..][..case.b.values.len()].copy_from_slice(&case.b.values);
+                c[c_offset..][..case.c.values.len()].copy_from_slice(&case.c.values);
+                let of_b =
+                    DenseMatrix { values: Address::new(b[b_offset..].as_mut_ptr()), ..case.b.describe() };
+                let of_c =
+                    DenseMatrix { values: Address::new(c[c_offset..].as_mut_ptr()), ..case.c.describe() };
+                case.product_of(width, indices, &of_b, &of_c);
+                for (at, c) in c.iter().enumerate() {
+                    let expected = at.checked_sub(c_offset).and_then(|at| first.values.get(at));
+                    let expected = *expected.unwrap_or(&5.0.into());
+                    assert!(c.get() == expected.get(), "n {n}, {width:?}, {b_offset}, {c_offset}: {at}");
+                }
+            }
+        }
+    }
+}
+
+impl<V: Element> Dense<V> {
+    /// Returns the matrix by rows with so many elements from one row to the next, the last of which are padding.
+    fn with_ld(&self, ld: usize, padding: V) -> Self {
+        let mut values = vec![padding; self.rows * ld];
+        for (row, to) in values.chunks_exact_mut(ld).enumerate() {
+            to[..self.cols].copy_from_slice(&self.values[self.at(row, 0)..][..self.cols]);
+        }
+        Dense { ld, values, ..self.clone() }
+    }
+}
+
+#[test]
+fn operands_beside_cache_lines_give_the_same_bits() {
+    check_offsets::<f64, F64>();
+    check_offsets::<f32, F32>();
+    check_offsets::<f64, F32F64>();
 }
 
 /// A B of 4 MiB, whose rows are prefetched with AVX2, rows of C by vectors of every width, and rows that are divided.
