@@ -266,6 +266,8 @@ pub struct Array<'s, T: Pod> {
     session: &'s Session,
     pointer: *mut T,
     len: usize,
+    /// Bytes of the memory in front of the elements.
+    offset: usize,
 }
 
 // SAFETY: the memory belongs to the array alone, wherever it is, and is reached
@@ -277,12 +279,20 @@ unsafe impl<T: Pod + Sync> Sync for Array<'_, T> {}
 impl Session {
     /// Copies the elements to new memory of the backend.
     pub fn upload<T: Pod>(&self, values: &[T]) -> Result<Array<'_, T>> {
+        self.upload_behind(0, values)
+    }
+
+    /// Copies the elements to new memory of the backend, so many bytes behind the aligned address at which it begins; panics
+    /// if that is no multiple of the elements' alignment.
+    pub fn upload_behind<T: Pod>(&self, offset: usize, values: &[T]) -> Result<Array<'_, T>> {
+        assert!(offset % align_of::<T>() == 0, "{offset} bytes are no multiple of {}", align_of::<T>());
         // At least one byte, so that an empty array has an address too.
-        let bytes = size_of_val(values).max(1);
+        let bytes = offset.saturating_add(size_of_val(values)).max(1);
         let mut pointer = std::ptr::null_mut();
         // SAFETY: the answer is valid for a write.
         check(unsafe { memory::tarsiaMalloc(self.raw(), &mut pointer, bytes) })?;
-        let mut array = Array { session: self, pointer: pointer.cast(), len: values.len() };
+        let pointer = pointer.wrapping_byte_add(offset).cast();
+        let mut array = Array { session: self, pointer, len: values.len(), offset };
         array.write(0, values)?;
         Ok(array)
     }
@@ -410,6 +420,6 @@ impl<T: Pod> Array<'_, T> {
 impl<T: Pod> Drop for Array<'_, T> {
     fn drop(&mut self) {
         // SAFETY: tarsiaMalloc gave it, and nothing borrows it any more.
-        unsafe { memory::tarsiaFree(self.session.raw(), self.pointer.cast()) };
+        unsafe { memory::tarsiaFree(self.session.raw(), self.pointer.wrapping_byte_sub(self.offset).cast()) };
     }
 }

@@ -179,6 +179,11 @@ pub struct Args {
     #[arg(long, value_name = "K", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
     pub expected_executes: i64,
 
+    /// Bytes by which x and y, and SpMM's B and C, begin behind a cache line: 0, or 16, as large arrays of the C library
+    /// mostly do; the matrix is called NAME:+16 then
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = bytes_behind_line)]
+    pub behind_line: usize,
+
     /// Backend that computes the products; with --against, `auto` is what the vendor's library runs on
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     pub backend: Backend,
@@ -614,5 +619,12 @@ impl Args {
             Against::Cusparse | Against::Cublas => None,
         };
         self.against.iter().map(|&vendor| (vendor.name(), file(vendor))).collect()
+    }
+}
+/// Reads a number of bytes behind a line of 64 bytes, at which elements of all types may begin.
+fn bytes_behind_line(text: &str) -> std::result::Result<usize, String> {
+    match text.parse() {
+        Ok(bytes @ 0..64) if bytes % 8 == 0 => Ok(bytes),
+        _ => Err("it is no multiple of 8 below 64".into()),
     }
 }

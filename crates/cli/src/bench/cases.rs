@@ -283,7 +283,10 @@ impl<'s, V: Vendor> Bench<'s, V> {
 
     /// Times a product with a dense operand by all contestants.
     fn dense<T: Number>(&mut self, a: &MatrixOperand<'s, T>, op: Op, layout: Layout, n: usize) -> Result<()> {
-        let case = a.case(op.name(), n);
+        let mut case = a.case(op.name(), n);
+        if self.args.behind_line > 0 {
+            case.matrix += &format!(":+{}", self.args.behind_line);
+        }
         let who = self.contestants(a, op, layout, &case);
         if who.is_empty() {
             return Ok(());
@@ -344,9 +347,10 @@ impl<'s, V: Vendor> Bench<'s, V> {
     ) -> Result<DenseProduct<'a, 's, T>> {
         let n = case.n;
         let host_b = step("making B", || values::<T>(DENSE_SEED, a.host.cols * n))?;
+        let upload = |b: &[T]| self.setting.session.upload_behind(self.args.behind_line, b);
         let b = match layout.is_by_rows() {
-            true => self.setting.session.upload(&host_b)?,
-            false => self.setting.session.upload(&transposed(&host_b, a.host.cols, n)?)?,
+            true => upload(&host_b)?,
+            false => upload(&transposed(&host_b, a.host.cols, n)?)?,
         };
         let (floor_us, rows) = (a.dense_floor_us(n), check::dense_rows(&a.host, n));
         Ok(DenseProduct { op, layout, n, a, host_b, b, case, floor_us, rows })
@@ -377,7 +381,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
             outputs.clear();
         }
         for who in &who[outputs.len().min(who.len())..] {
-            outputs.push(self.setting.session.upload(&filled(len, fill(who))?)?);
+            let filled = filled(len, fill(who))?;
+            outputs.push(self.setting.session.upload_behind(self.args.behind_line, &filled)?);
         }
         Ok(())
     }
