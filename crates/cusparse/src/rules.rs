@@ -71,6 +71,15 @@ impl Shape {
             && !is_short
     }
 
+    /// Returns whether there is a kernel that reads and writes so many columns of B and C where they are, if A has few entries
+    /// (src/select/spmm/merge.rs). It was timed with these types.
+    fn has_kernel_by_columns(&self, columns: i64) -> bool {
+        let (a, x, y) = (self.types.a, self.types.x, self.types.y);
+        (8..=32).contains(&columns)
+            && (a, y) == (x, x)
+            && matches!(x, DataType::R16F | DataType::R32F | DataType::R64F)
+    }
+
     /// Returns the shape as text, such as
     /// `1000 × 900, 12345 entries, N = 32, op(B) by columns, C by rows, A fp32, …`.
     pub fn describe(&self) -> String {
@@ -103,20 +112,25 @@ const RULES: &[Rule] = &[
     },
     Rule {
         is_met: |shape, _| {
-            let is_slower = |dense: Dense| match dense.b_by_rows && dense.c_by_rows {
-                true => !shape.has_kernel_without_lists(dense.columns),
-                false => dense.columns < 128,
+            let is_slower = |dense: Dense| match (dense.b_by_rows, dense.c_by_rows) {
+                (true, true) => !shape.has_kernel_without_lists(dense.columns),
+                (false, false) => dense.columns < 128 && !shape.has_kernel_by_columns(dense.columns),
+                _ => dense.columns < 128,
             };
             shape.nnz <= 100_000 && shape.dense.is_some_and(is_slower)
         },
-        why: "SpMM with up to 100,000 entries, by columns with N < 128 or without a kernel for aligned rows: 0.5 to 0.9 \
+        why: "SpMM with up to 100,000 entries, by columns with N < 128 (both, with 8 to 32 columns, only for types whose \
+              kernels were not timed) or without a kernel for aligned rows: 0.5 to 0.9 \
               on most of them, H100 and H200 (docs/algorithms/row.md, Without a plan and Without lists)",
     },
     Rule {
         is_met: |shape, _| {
-            shape.dense.is_some_and(|dense| dense.columns <= 8 && !dense.b_by_rows && !dense.c_by_rows)
+            let is_narrow = |dense: Dense| dense.columns <= 8 && !dense.b_by_rows && !dense.c_by_rows;
+            let is_slower = |dense: Dense| is_narrow(dense) && !shape.has_kernel_by_columns(dense.columns);
+            shape.dense.is_some_and(is_slower)
         },
-        why: "SpMM by columns with N <= 8: 0.46 to 0.7, H100 (docs/algorithms/row.md, Without a plan)",
+        why: "SpMM by columns with N < 8, or 8 with types whose kernels were not timed: 0.8 to 1.2 in the mean with 2 and 4 \
+              columns, down to 0.53, H200 (docs/algorithms/row.md, Few entries by columns)",
     },
 ];
 
@@ -163,7 +177,11 @@ pub mod tests {
             .starts_with("SpMV after preprocess"));
         let dense = Some(BY_COLUMNS);
         let few = |dense| why(Shape { nnz: 100_000, dense: Some(dense), ..shape() });
-        assert!(few(BY_COLUMNS).contains("100,000 entries"));
+        let by_columns = |columns| Dense { columns, ..BY_COLUMNS };
+        assert_eq!([8, 9, 32, 128].map(|columns| few(by_columns(columns))), [""; 4]);
+        assert!([1, 7, 33, 127].iter().all(|&columns| few(by_columns(columns)).contains("100,000 entries")));
+        let complex = Types { x: DataType::C64F, a: DataType::C64F, y: DataType::C64F, ..shape().types };
+        assert!(why(Shape { nnz: 100_000, dense, types: complex, ..shape() }).contains("100,000 entries"));
         assert_eq!(why(Shape { nnz: 100_001, dense, ..shape() }), "");
         let by_rows = |columns| Dense { columns, b_by_rows: true, c_by_rows: true };
         let medium = |dense| why(Shape { rows: 10_000, nnz: 100_000, dense: Some(dense), ..shape() });
@@ -179,9 +197,11 @@ pub mod tests {
             Types { a: DataType::R16F, x: DataType::R16F, y: DataType::R16F, compute: ComputeType::R32F };
         let dense = Some(by_rows(32));
         assert!(why(Shape { rows: 10_000, nnz: 100_000, dense, types: half, ..shape() }).contains("entries"));
-        let narrow = |columns| Shape { dense: Some(Dense { columns, ..BY_COLUMNS }), ..shape() };
-        assert!(why(narrow(8)).contains("by columns"));
-        assert_eq!(why(narrow(9)), "");
+        let narrow = |columns, types| Shape { dense: Some(by_columns(columns)), types, ..shape() };
+        assert!(why(narrow(7, half)).contains("N < 8"));
+        assert_eq!([shape().types, half].map(|types| why(narrow(8, types))), [""; 2]);
+        assert!(why(narrow(8, complex)).contains("N < 8"));
+        assert_eq!(why(narrow(9, complex)), "");
     }
 
     #[test]
