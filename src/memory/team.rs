@@ -18,7 +18,7 @@ use super::float_env;
 
 /// Time for which a helper polls for work before it sleeps. Waking it takes the caller 50 to 300 µs on a
 /// virtual machine, more than most products, and an iterative solver does vector operations and other work
-/// between two products. (OpenMP runtimes poll for 200 ms.)
+/// between two products. (The OpenMP of LLVM and Intel polls as long.)
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// First part of that time, in which it polls without yielding its core to other threads: vector operations,

@@ -94,9 +94,9 @@ pub(super) unsafe trait Vector<T: Accumulator>: Copy {
     unsafe fn splat(value: T) -> Self;
     /// Loads numbers, as their complex conjugates if that is said.
     unsafe fn load<X: Storage<T>>(from: *const X, conjugate: bool) -> Self;
-    /// Loads the numbers whose lanes the mask has, and zeros, without reading what is in the other lanes. Only registers
-    /// of AVX-512 have masks.
-    unsafe fn load_lanes<X: Storage<T>>(_: *const X, _: u16) -> Self {
+    /// Returns the sum with a product by the numbers of the mask's lanes, as [`Self::plus_product`]; the other lanes are not
+    /// read, and keep their value. X has the type T. Only registers of AVX-512 have masks.
+    unsafe fn plus_product_of_lanes<X: Storage<T>>(self, _: Self, _: *const X, _: u16) -> Self {
         unreachable!("only registers of AVX-512 have masks")
     }
     /// Stores the numbers whose lanes the mask has. Only registers of AVX-512 have masks.
@@ -247,7 +247,8 @@ macro_rules! registers {
        [$splat:ident $load:ident $store:ident $stream:ident $mul:ident $add:ident $fma:ident]
        [$splat_pd:ident $load_pd:ident $store_pd:ident $stream_pd:ident
         $mul_pd:ident $add_pd:ident $fma_pd:ident]
-       $([$load_lanes:ident $store_lanes:ident $load_lanes_pd:ident $store_lanes_pd:ident])?;
+       $([$load_lanes:ident $store_lanes:ident $fma_lanes:ident]
+         [$load_lanes_pd:ident $store_lanes_pd:ident $fma_lanes_pd:ident])?;
     )*) => { $(
         #[$doc]
         #[derive(Clone, Copy)]
@@ -288,12 +289,14 @@ macro_rules! registers {
 
             $(
                 #[inline(always)]
-                unsafe fn load_lanes<X: Storage<T>>(from: *const X, lanes: u16) -> Self {
-                    // SAFETY: the type is T, which has as many bytes; the rest is the caller's promise.
+                unsafe fn plus_product_of_lanes<X: Storage<T>>(self, a: Self, from: *const X, lanes: u16) -> Self {
+                    // SAFETY: the caller's promise.
                     let register = unsafe {
-                        match is_single::<T>() {
-                            true => $load_lanes(lanes, from.cast()),
-                            false => $single($load_lanes_pd(lanes as u8, from.cast())),
+                        if is_single::<T>() {
+                            $fma_lanes(a.0, $load_lanes(lanes, from.cast()), self.0, lanes)
+                        } else {
+                            let (lanes, a, sum) = (lanes as u8, $double(a.0), $double(self.0));
+                            $single($fma_lanes_pd(a, $load_lanes_pd(lanes, from.cast()), sum, lanes))
                         }
                     };
                     $name(register, PhantomData)
@@ -420,7 +423,8 @@ mod zmm {
              _mm512_fmadd_ps]
             [_mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_stream_pd _mm512_mul_pd _mm512_add_pd
              _mm512_fmadd_pd]
-            [_mm512_maskz_loadu_ps _mm512_mask_storeu_ps _mm512_maskz_loadu_pd _mm512_mask_storeu_pd];
+            [_mm512_maskz_loadu_ps _mm512_mask_storeu_ps _mm512_mask3_fmadd_ps]
+            [_mm512_maskz_loadu_pd _mm512_mask_storeu_pd _mm512_mask3_fmadd_pd];
     }
 
     /// Loads sixteen halves.

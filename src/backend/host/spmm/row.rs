@@ -12,14 +12,15 @@
 //! (docs/algorithms/host.md, "SpMM with AVX2").
 //!
 //! Each element of C is one sum in the order of the row's entries, or in blocks of a single vector the sum of
-//! four, of every fourth entry, and of two in blocks of two registers; a long row is the sum, in order, of the
-//! partial sums of its chunks.
+//! four, of every fourth entry, and of two in blocks of two registers. With AVX-512, rows of B and C that are contiguous,
+//! and a B of real numbers of the sums' type (`lines`) it is two sums, of every other entry, in rows of C of up to two registers, and one sum in longer
+//! ones. A long row is the sum, in order, of the partial sums of its chunks.
 
 use std::any::TypeId;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::{Old, Opened, SpmmProduct};
+use super::{Opened, SpmmProduct};
 use crate::backend::host::layout::Csr;
 use crate::backend::host::operand::{Factor, Ints};
 use crate::backend::host::schedule::{self, Work};
@@ -37,8 +38,7 @@ use crate::types::{Accumulator, Element, Storage};
 #[cfg(avx512)]
 mod lines;
 mod plain;
-
-use plain::store_vectors;
+mod store;
 
 /// Bytes of a row of a panel: four of the widest registers, so that a part of a row of op(A) finds its rows
 /// of the panel in the first-level cache.
@@ -51,10 +51,11 @@ const PACKED_ROWS: usize = 512;
 const TILE_ROWS: usize = 16;
 /// Most vectors of a row in such a tile.
 const TILE_VECTORS: usize = 4;
-/// Chains of sums of blocks of a single vector. On Zen 4 a fused multiply-add of AVX-512 takes as long as four
-/// begin.
+/// Chains of sums of blocks of a single vector, but for those of `lines`. On Zen 4 a fused multiply-add of AVX-512 takes
+/// as long as four begin.
 const CHAINS_OF_ONE: usize = 4;
-/// Chains of sums of blocks of two registers: one takes as long as four loads, of which there are two.
+/// Chains of sums of blocks of two registers, but for those of `lines`: one takes as long as four loads, of which there
+/// are two.
 const CHAINS_OF_TWO: usize = 2;
 /// Number of 64-bit columns that are converted at one time. It is a multiple of the chains, so that the same
 /// entries are in the same sum as with 32-bit columns.
@@ -72,7 +73,7 @@ const LARGE_L2: usize = 2 << 20;
 #[cfg(target_arch = "x86_64")]
 const PREFETCHED_B_OF_FOUR: usize = 4 << 20;
 /// Bytes of a row from which on one that begins behind a cache line may be written past the caches: rows of 32 doubles
-/// took up to a fifth longer so (docs/algorithms/host.md, "Rows beside cache lines").
+/// took up to a quarter longer so (docs/algorithms/host.md, "Rows beside cache lines").
 const LONG_ROW: usize = 1024;
 /// Entries by which prefetches are ahead.
 const AHEAD: usize = 8;
@@ -139,6 +140,14 @@ impl<V: Element> Csr<V> {
         };
         product.skipped = product.elements_behind_line();
         product.streams = product.may_stream();
+        if !product.streams {
+            // A large C whose own rows are whole lines, unlike those of B, is written past the caches instead.
+            let of_b = std::mem::take(&mut product.skipped);
+            product.streams = product.may_stream();
+            if !product.streams {
+                product.skipped = of_b;
+            }
+        }
         let width = opened.panel / rows.cols.max(1);
         if strides.1 == 1 || width < FEWEST_PACKED {
             self.schedule.for_each_item(parallel, |work| product.item(&work));
@@ -284,7 +293,6 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
             prefetches: gains_by_prefetch::<C::Acc, _>(vectors, b),
             prefetches_a,
         };
-        product.skipped = product.elements_behind_line();
         product.streams = product.may_stream();
         product
     }
@@ -659,16 +667,24 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         unsafe {
             let value = V::splat(value.widen());
             let from = b.wrapping_byte_add(row * self.b_strides.0 * size_of::<X>());
-            for (vector, sum) in sums.iter_mut().enumerate() {
-                let from = from.wrapping_add(vector * V::LANES);
-                let part = if MASKED && vector == 0 {
-                    V::load_lanes(from, masks.first)
-                } else if MASKED && vector + 1 == VECTORS {
-                    V::load_lanes(from, masks.last)
-                } else {
-                    V::load(from, self.conjugate)
-                };
-                *sum = sum.plus_product(value, part);
+            if !MASKED {
+                for (vector, sum) in sums.iter_mut().enumerate() {
+                    let part = V::load(from.wrapping_add(vector * V::LANES), self.conjugate);
+                    *sum = sum.plus_product(value, part);
+                }
+                return;
+            }
+            // The ends by themselves: a loop over 17 vectors with a condition for them is not unrolled, so that sums are in
+            // memory, which took three times as long.
+            sums[0] = sums[0].plus_product_of_lanes(value, from, masks.first);
+            if VECTORS > 1 {
+                let last = VECTORS - 1;
+                for (vector, sum) in sums[1..last].iter_mut().enumerate() {
+                    let part = V::load(from.wrapping_add((1 + vector) * V::LANES), self.conjugate);
+                    *sum = sum.plus_product(value, part);
+                }
+                let part = from.wrapping_add(last * V::LANES);
+                sums[last] = sums[last].plus_product_of_lanes(value, part, masks.last);
             }
         }
     }
@@ -709,97 +725,6 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                 }
             }
         }
-    }
-
-    /// Writes a block of a row of C.
-    ///
-    /// # Safety
-    /// The requirements of [`Self::block`].
-    #[inline(always)]
-    unsafe fn store<V: Vector<C::Acc>, const VECTORS: usize, const MASKED: bool>(
-        &self,
-        row: usize,
-        block: Block,
-        alpha: V,
-        sums: &[V; VECTORS],
-    ) {
-        if !self.overwrites {
-            return self.store_sums(row, block.first, block.of(sums));
-        }
-        let row = self.order.map_or(row, |order| order[row] as usize);
-        let at = row * self.opened.c_strides.0 + block.first;
-        // SAFETY: an order has each row once; only one item has this row, only this call these columns of it,
-        // and C is borrowed until all items are done. C has the type of the sums. If it is streamed, vectors are whole
-        // lines of it, or blocks begin at multiples of their vectors, since those before had the same or wider ones.
-        unsafe {
-            let to = self.opened.c.part(at..at + block.columns).as_mut_ptr().cast::<C::Acc>();
-            let (to, masks) = (to.wrapping_sub(block.skipped), block.masks::<C::Acc, V, VECTORS>());
-            store_vectors::<_, _, VECTORS, MASKED>(sums, alpha, to, masks, self.streams);
-        }
-    }
-
-    /// Writes a part of a row of C.
-    #[inline(always)]
-    fn store_sums(&self, row: usize, first: usize, sums: &[C::Acc]) {
-        let Opened { c, c_strides: (row_stride, col_stride), old, scalars, .. } = self.opened;
-        let row = self.order.map_or(row, |order| order[row] as usize);
-        // A C of one row may be contiguous although its old values are not.
-        if *col_stride == 1 && old.is_none_or(|old| old.strides.1 == 1) {
-            let at = row * row_stride + first;
-            // SAFETY: as in `store`.
-            let c = unsafe { c.part(at..at + sums.len()) };
-            if let Some(Old { values, strides }) = old {
-                c.copy_from_slice(&values[row * strides.0 + first..][..sums.len()]);
-            }
-            for (c, sum) in c.iter_mut().zip(sums) {
-                scalars.store(*sum, c);
-            }
-        } else {
-            for (lane, sum) in sums.iter().enumerate() {
-                self.opened.store(row, first + lane, *sum);
-            }
-        }
-    }
-
-    /// Writes some rows of a C whose columns are contiguous, column by column: a cache line at one time,
-    /// where rows are in their own order.
-    #[inline(always)]
-    fn store_tile<V: Vector<C::Acc>, const VECTORS: usize>(
-        &self,
-        row: usize,
-        first: usize,
-        tile: &[[V; VECTORS]],
-    ) {
-        let Opened { c, c_strides: (row_stride, col_stride), old, scalars, .. } = self.opened;
-        for lane in 0..VECTORS * V::LANES {
-            if self.order.is_none() && old.is_none() && *row_stride == 1 {
-                let at = row + (first + lane) * col_stride;
-                // SAFETY: as in `store`.
-                let c = unsafe { c.part(at..at + tile.len()) };
-                for (at, c) in c.iter_mut().enumerate() {
-                    scalars.store(V::as_slice(&tile[at])[lane], c);
-                }
-            } else {
-                for (at, sums) in tile.iter().enumerate() {
-                    let row = self.order.map_or(row + at, |order| order[row + at] as usize);
-                    self.opened.store(row, first + lane, V::as_slice(sums)[lane]);
-                }
-            }
-        }
-    }
-
-    /// Adds up the partial sums of a row that was divided, and writes the row.
-    fn long_row(&self, row: usize, slots: Range<usize>) {
-        let n = self.opened.n;
-        // SAFETY: all items are done, and no other row has these slots.
-        let sums = unsafe { self.opened.scratch.part(slots.start * n..slots.end * n) };
-        let (sums, others) = sums.split_at_mut(n);
-        for other in others.chunks_exact(n) {
-            for (sum, other) in sums.iter_mut().zip(other) {
-                *sum += *other;
-            }
-        }
-        self.store_sums(row, 0, sums);
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Arrays of the C library mostly begin 16 bytes behind a line. Vectors that begin where rows do then lie on two lines
 //! each, and a core reads two lines for each of them: with 128 columns, whose vectors are nearly all whole lines here, products
-//! took 1.2 to 2 times as long (docs/algorithms/host.md, "Rows beside cache lines").
+//! took 1.2 times as long in the mean, and some twice as long (docs/algorithms/host.md, "Rows beside cache lines").
 
 use super::{Block, RowProduct};
 use crate::backend::host::schedule::Work;
@@ -11,13 +11,15 @@ use crate::backend::host::vector::{Vector, Ymm, Zmm};
 use crate::support::Combo;
 use crate::types::Storage;
 
-/// Most vectors of a row of C that have two chains of sums: with one chain they would wait for it.
+/// Most vectors of a row of C that have two chains of sums: with one chain they would wait for it, and with four chains
+/// short rows took longer.
 const MOST_OF_TWO_CHAINS: usize = 2;
 
 impl<C: Combo, X: Storage<C::Acc>> RowProduct<'_, C, X> {
-    /// Computes an item, one block of columns after the other. A row of up to 16 vectors is one block, with the one more
-    /// that it takes where it begins behind a line, and wider rows have blocks of 16 vectors first. The order of an
-    /// element's sum depends on the number of columns alone, and not on where B begins.
+    /// Computes an item, one block of columns after the other: blocks of 16, 8, 4, 3, 2 or 1 vectors, the widest that
+    /// fits first, and 17, 9 or 5 where so many are left, since a row takes one more where it begins behind a line. Half a
+    /// vector is a register of AVX2. The order of an element's sum depends on the number of columns alone (of those of
+    /// the panel, where B is copied), and not on where B begins.
     ///
     /// # Safety
     /// The processor has AVX-512, B has the type of the sums, and rows of B and C are contiguous.
@@ -57,7 +59,7 @@ impl<C: Combo, X: Storage<C::Acc>> RowProduct<'_, C, X> {
                     (2, 2) if whole => self.whole::<Zmm<C::Acc>, 2, CHAINS>(work, first, 1),
                     (4, 1) if whole => self.whole::<Zmm<C::Acc>, 4, CHAINS>(work, first, 1),
                     (8, 1) if whole => self.whole::<Zmm<C::Acc>, 8, CHAINS>(work, first, 1),
-                    (16.., 1) if whole => self.whole::<Zmm<C::Acc>, 16, CHAINS>(work, first, 1),
+                    (16 | 18.., 1) if whole => self.whole::<Zmm<C::Acc>, 16, CHAINS>(work, first, 1),
                     (1, _) => self.masked::<1, CHAINS>(work, first, skipped),
                     (2, _) => self.masked::<2, CHAINS>(work, first, skipped),
                     (3, _) => self.masked::<3, CHAINS>(work, first, skipped),

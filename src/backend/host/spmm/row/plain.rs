@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::store::store_vectors;
 use super::{
     adds_four, outside, prefetch_part, total, Block, Masks, RowProduct, AHEAD, CHECKED, COLUMNS_AHEAD, FOUR,
     VALUES_AHEAD,
@@ -205,35 +206,5 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
             most = most.max(column.wrapping_sub(base) as u32);
         }
         columns.is_empty() || (most as usize) < self.rows.cols
-    }
-}
-
-/// Stores alpha times sums, past the caches if that is said; vectors with masks are stored as they are.
-///
-/// # Safety
-/// The processor has the vectors, and `to` has room for them, or for the lanes of the masks; if they are streamed, it is a
-/// multiple of a vector's bytes.
-#[inline(always)]
-pub(super) unsafe fn store_vectors<T: Accumulator, V: Vector<T>, const VECTORS: usize, const MASKED: bool>(
-    sums: &[V; VECTORS],
-    alpha: V,
-    to: *mut T,
-    masks: Masks,
-    streams: bool,
-) {
-    for (vector, sum) in sums.iter().enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let (sum, to) = (alpha.times(*sum), to.wrapping_add(vector * V::LANES));
-            if MASKED && vector == 0 {
-                sum.store_lanes(to, masks.first);
-            } else if MASKED && vector + 1 == VECTORS {
-                sum.store_lanes(to, masks.last);
-            } else if streams {
-                sum.stream(to);
-            } else {
-                sum.store(to);
-            }
-        }
     }
 }

@@ -198,6 +198,37 @@ fn operands_beside_cache_lines_give_the_same_bits() {
     check_offsets::<f64, F32F64>();
 }
 
+/// A C of more than 8 MiB whose rows begin behind a cache line, as those of B do, is written past the caches but for the
+/// first and the last line of a row.
+#[test]
+fn stores_past_the_caches_beside_a_line_write_the_same_bits() {
+    let (rows, ld, offset) = (8_300, 136, 2);
+    let mut random = Random::new(37);
+    let lengths: Vec<usize> = (0..rows).map(|_| random.below(4)).collect();
+    let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut random, IndexBase::Zero, 90, &lengths);
+    let ops = (Operation::NonTranspose, Operation::NonTranspose);
+    for n in [128, 131] {
+        let mut case = Case::<F64>::new(&mut random, &matrix, ops, n, (Order::Row, Order::Row));
+        case.beta = 0.0;
+        case.b = case.b.with_ld(ld, f64::NAN);
+        case.c = case.c.with_ld(ld, 5.0);
+        assert!(size_of_val(&case.c.values[..]) >= 8 << 20);
+        let first = case.product(Width::widest(), WIDTHS[0]);
+        case.compare(&first);
+        let room = |len: usize| Buffer::<f64>::zeroed(&context().allocator, len + ld).unwrap();
+        let (mut b, mut c) = (room(case.b.values.len()), room(case.c.values.len()));
+        b[offset..][..case.b.values.len()].copy_from_slice(&case.b.values);
+        c.fill(5.0);
+        assert!(b.address().value() % 64 == 0 && c.address().value() % 64 == 0);
+        let of_b = DenseMatrix { values: Address::new(b[offset..].as_mut_ptr()), ..case.b.describe() };
+        let of_c = DenseMatrix { values: Address::new(c[offset..].as_mut_ptr()), ..case.c.describe() };
+        case.product_of(Width::widest(), WIDTHS[0], &of_b, &of_c);
+        let written = &c[offset..][..first.values.len()];
+        assert!(written.iter().zip(&first.values).all(|(past, c)| past.to_bits() == c.to_bits()), "n {n}");
+        assert!(c[..offset].iter().chain(&c[offset + first.values.len()..]).all(|c| *c == 5.0));
+    }
+}
+
 /// A B of 4 MiB, whose rows are prefetched with AVX2, rows of C by vectors of every width, and rows that are divided.
 #[test]
 fn large_operands_and_divided_rows_agree_with_a_naive_loop() {
