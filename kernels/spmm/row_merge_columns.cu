@@ -3,8 +3,9 @@
 // The lanes of a group lie along the entries of a row of A. For each of its entries a lane reads
 // COLUMNS elements of B, one of each column: lanes that meet neighbouring rows of B read the same
 // sectors. Then the lanes hand their sums to each other, so that each has those of one or two
-// columns, which it stores; of 16 lanes two neighbours have the same column, and one of them stores
-// it. Nothing is copied to rows, which would take launches of its own.
+// columns, which it stores; where there are more lanes than columns, neighbours have the same
+// column, and one of them stores it. Nothing is copied to rows, which would take launches of its
+// own.
 
 #include "common/kernels.cuh"
 #include "spmm/row_merge.cuh"
@@ -13,11 +14,8 @@ using namespace tarsia;
 
 namespace {
 
-// Columns of a tile of C.
-constexpr int COLUMNS = 8;
-
-// Blocks per multiprocessor: as many as registers allow without spills. Compilers use more
-// registers for architectures other than 9.0.
+// Blocks per multiprocessor: as many as registers allow without spills for tiles of eight columns.
+// Compilers use more registers for architectures other than 9.0.
 template <class Acc> constexpr int blocks(int lanes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1000
     return sizeof(Acc) == 8 ? 8 : lanes == 8 ? 10 : 9;
@@ -28,10 +26,12 @@ template <class Acc> constexpr int blocks(int lanes) {
 
 } // namespace
 
-// Tile of COLUMNS columns of C; n is at least COLUMNS. The last tile of an n that is no multiple of
-// COLUMNS begins before its first own column, so that it has as many, and stores only its own. What
-// a thread can compute again is not a member, since registers are few.
-template <class Value, class J, class X, class Y, class Acc, int LANES_> struct ColumnTile {
+// Tile of COLUMNS columns of C; n is at least COLUMNS, or 3 with tiles of 4. The last tile of an n
+// that is no multiple of COLUMNS begins before its first own column, so that it has as many, and
+// stores only its own. Of three columns the last is read twice. What a thread can compute again is
+// not a member, since registers are few.
+template <class Value, class J, class X, class Y, class Acc, int LANES_, int COLUMNS>
+struct ColumnTile {
     static constexpr int LANES = LANES_, COUNT = COLUMNS > LANES ? COLUMNS / LANES : 1;
     static constexpr bool has_columns = true;
     const J *indices;
@@ -46,7 +46,7 @@ template <class Value, class J, class X, class Y, class Acc, int LANES_> struct 
     bool has_entries;
 
     __device__ __forceinline__ static int first_own() { return int(blockIdx.y) * COLUMNS; }
-    __device__ __forceinline__ int first() const { return min(first_own(), n - COLUMNS); }
+    __device__ __forceinline__ int first() const { return min(first_own(), max(n - COLUMNS, 0)); }
 
     // Number of the lane's sum i among those of the tile, as scatter_sums deals them out.
     __device__ __forceinline__ static int in_tile(int i) {
@@ -66,6 +66,7 @@ template <class Value, class J, class X, class Y, class Acc, int LANES_> struct 
         const int lane = threadIdx.x % LANES, step = LANES << turn.sharing_log2;
         const int end = has_entries ? turn.length : 0;
         const X *const columns = b + (first() * b_col - base);
+        const int last = COLUMNS == 4 ? min(COLUMNS, n) - 1 : COLUMNS - 1;
         Acc of_entries[COLUMNS];
         set_zero(of_entries);
         for (int e = which * LANES + lane; e < end; e += step) {
@@ -74,7 +75,7 @@ template <class Value, class J, class X, class Y, class Acc, int LANES_> struct 
             X elements[COLUMNS];
 #pragma unroll
             for (int i = 0; i < COLUMNS; ++i)
-                elements[i] = load(from + i * b_col);
+                elements[i] = load(from + (i < COLUMNS - 1 ? i : last) * b_col);
 #pragma unroll
             for (int i = 0; i < COLUMNS; ++i)
                 of_entries[i] = tarsia::fma(factor, widen<Acc>(elements[i]), of_entries[i]);
@@ -95,49 +96,87 @@ template <class Value, class J, class X, class Y, class Acc, int LANES_> struct 
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
             const int column = first() + in_tile(i);
-            if (column >= first_own())
+            if (column >= first_own() && (COLUMNS != 4 || column < n))
                 tarsia::store(c + row + column * c_col, alpha, sums[i], beta);
         }
     }
 };
 
-#define KERNEL_mergecolumns(name, types, J, lanes)                                                 \
-    KERNEL_OF(MERGE_COLUMNS, name, J, lanes, TYPES_##types)
-#define MERGE_COLUMNS(name, J, lanes, A, X, Y, Acc)                                                \
+#define KERNEL_mergecolumns(name, types, J, lanes, columns)                                        \
+    KERNEL_OF(MERGE_COLUMNS, name, J, lanes, columns, TYPES_##types)
+#define MERGE_COLUMNS(name, J, lanes, columns, A, X, Y, Acc)                                       \
     extern "C" __global__ void __launch_bounds__(BLOCK, blocks<Acc>(lanes)) name(                  \
         Offsets offsets, const int##J##_t *indices, const A *values, int64_t base, MergePath path, \
         const X *b, int64_t b_col, Y *c, int64_t c_col, int32_t n, Scalar<Acc> alpha,              \
         Scalar<Acc> beta, Acc *partial, int64_t partial_stride, Prefetch lines) {                  \
         begin_product(lines, static_cast<const char *>(offsets.pointer), indices, values, b);      \
-        using Tile = ColumnTile<A, int##J##_t, X, Y, Acc, lanes>;                                  \
+        using Tile = ColumnTile<A, int##J##_t, X, Y, Acc, lanes, columns>;                         \
         const Tile tile = {indices, values, base, b, b_col, c, c_col, n, !is_zero(alpha.get())};   \
         row_merge<Tile, Acc>({offsets, base}, path, tile, alpha, beta, {partial, partial_stride}); \
     }
-KERNELS(mergecolumns, (f64, 32), (spmm_row_merge_columns_f64_32_4, 4),
-        (spmm_row_merge_columns_f64_32_8, 8), (spmm_row_merge_columns_f64_32_16, 16))
-KERNELS(mergecolumns, (f64, 64), (spmm_row_merge_columns_f64_64_4, 4),
-        (spmm_row_merge_columns_f64_64_8, 8), (spmm_row_merge_columns_f64_64_16, 16))
-KERNELS(mergecolumns, (f32f64, 32), (spmm_row_merge_columns_f32f64_32_4, 4),
-        (spmm_row_merge_columns_f32f64_32_8, 8), (spmm_row_merge_columns_f32f64_32_16, 16))
-KERNELS(mergecolumns, (f32f64, 64), (spmm_row_merge_columns_f32f64_64_4, 4),
-        (spmm_row_merge_columns_f32f64_64_8, 8), (spmm_row_merge_columns_f32f64_64_16, 16))
-KERNELS(mergecolumns, (f32, 32), (spmm_row_merge_columns_f32_32_4, 4),
-        (spmm_row_merge_columns_f32_32_8, 8), (spmm_row_merge_columns_f32_32_16, 16))
-KERNELS(mergecolumns, (f32, 64), (spmm_row_merge_columns_f32_64_4, 4),
-        (spmm_row_merge_columns_f32_64_8, 8), (spmm_row_merge_columns_f32_64_16, 16))
-KERNELS(mergecolumns, (f16, 32), (spmm_row_merge_columns_f16_32_4, 4),
-        (spmm_row_merge_columns_f16_32_8, 8), (spmm_row_merge_columns_f16_32_16, 16))
-KERNELS(mergecolumns, (f16, 64), (spmm_row_merge_columns_f16_64_4, 4),
-        (spmm_row_merge_columns_f16_64_8, 8), (spmm_row_merge_columns_f16_64_16, 16))
-KERNELS(mergecolumns, (f16f32, 32), (spmm_row_merge_columns_f16f32_32_4, 4),
-        (spmm_row_merge_columns_f16f32_32_8, 8), (spmm_row_merge_columns_f16f32_32_16, 16))
-KERNELS(mergecolumns, (f16f32, 64), (spmm_row_merge_columns_f16f32_64_4, 4),
-        (spmm_row_merge_columns_f16f32_64_8, 8), (spmm_row_merge_columns_f16f32_64_16, 16))
-KERNELS(mergecolumns, (bf16, 32), (spmm_row_merge_columns_bf16_32_4, 4),
-        (spmm_row_merge_columns_bf16_32_8, 8), (spmm_row_merge_columns_bf16_32_16, 16))
-KERNELS(mergecolumns, (bf16, 64), (spmm_row_merge_columns_bf16_64_4, 4),
-        (spmm_row_merge_columns_bf16_64_8, 8), (spmm_row_merge_columns_bf16_64_16, 16))
-KERNELS(mergecolumns, (bf16f32, 32), (spmm_row_merge_columns_bf16f32_32_4, 4),
-        (spmm_row_merge_columns_bf16f32_32_8, 8), (spmm_row_merge_columns_bf16f32_32_16, 16))
-KERNELS(mergecolumns, (bf16f32, 64), (spmm_row_merge_columns_bf16f32_64_4, 4),
-        (spmm_row_merge_columns_bf16f32_64_8, 8), (spmm_row_merge_columns_bf16f32_64_16, 16))
+KERNELS(mergecolumns, (f64, 32), (spmm_row_merge_columns_f64_32_4_8, 4, 8),
+        (spmm_row_merge_columns_f64_32_8_8, 8, 8), (spmm_row_merge_columns_f64_32_16_8, 16, 8),
+        (spmm_row_merge_columns_f64_32_4_4, 4, 4), (spmm_row_merge_columns_f64_32_8_4, 8, 4),
+        (spmm_row_merge_columns_f64_32_4_2, 4, 2), (spmm_row_merge_columns_f64_32_8_2, 8, 2))
+KERNELS(mergecolumns, (f64, 64), (spmm_row_merge_columns_f64_64_4_8, 4, 8),
+        (spmm_row_merge_columns_f64_64_8_8, 8, 8), (spmm_row_merge_columns_f64_64_16_8, 16, 8),
+        (spmm_row_merge_columns_f64_64_4_4, 4, 4), (spmm_row_merge_columns_f64_64_8_4, 8, 4),
+        (spmm_row_merge_columns_f64_64_4_2, 4, 2), (spmm_row_merge_columns_f64_64_8_2, 8, 2))
+KERNELS(mergecolumns, (f32f64, 32), (spmm_row_merge_columns_f32f64_32_4_8, 4, 8),
+        (spmm_row_merge_columns_f32f64_32_8_8, 8, 8),
+        (spmm_row_merge_columns_f32f64_32_16_8, 16, 8),
+        (spmm_row_merge_columns_f32f64_32_4_4, 4, 4), (spmm_row_merge_columns_f32f64_32_8_4, 8, 4),
+        (spmm_row_merge_columns_f32f64_32_4_2, 4, 2), (spmm_row_merge_columns_f32f64_32_8_2, 8, 2))
+KERNELS(mergecolumns, (f32f64, 64), (spmm_row_merge_columns_f32f64_64_4_8, 4, 8),
+        (spmm_row_merge_columns_f32f64_64_8_8, 8, 8),
+        (spmm_row_merge_columns_f32f64_64_16_8, 16, 8),
+        (spmm_row_merge_columns_f32f64_64_4_4, 4, 4), (spmm_row_merge_columns_f32f64_64_8_4, 8, 4),
+        (spmm_row_merge_columns_f32f64_64_4_2, 4, 2), (spmm_row_merge_columns_f32f64_64_8_2, 8, 2))
+KERNELS(mergecolumns, (f32, 32), (spmm_row_merge_columns_f32_32_4_8, 4, 8),
+        (spmm_row_merge_columns_f32_32_8_8, 8, 8), (spmm_row_merge_columns_f32_32_16_8, 16, 8),
+        (spmm_row_merge_columns_f32_32_4_4, 4, 4), (spmm_row_merge_columns_f32_32_8_4, 8, 4),
+        (spmm_row_merge_columns_f32_32_4_2, 4, 2), (spmm_row_merge_columns_f32_32_8_2, 8, 2))
+KERNELS(mergecolumns, (f32, 64), (spmm_row_merge_columns_f32_64_4_8, 4, 8),
+        (spmm_row_merge_columns_f32_64_8_8, 8, 8), (spmm_row_merge_columns_f32_64_16_8, 16, 8),
+        (spmm_row_merge_columns_f32_64_4_4, 4, 4), (spmm_row_merge_columns_f32_64_8_4, 8, 4),
+        (spmm_row_merge_columns_f32_64_4_2, 4, 2), (spmm_row_merge_columns_f32_64_8_2, 8, 2))
+KERNELS(mergecolumns, (f16, 32), (spmm_row_merge_columns_f16_32_4_8, 4, 8),
+        (spmm_row_merge_columns_f16_32_8_8, 8, 8), (spmm_row_merge_columns_f16_32_16_8, 16, 8),
+        (spmm_row_merge_columns_f16_32_4_4, 4, 4), (spmm_row_merge_columns_f16_32_8_4, 8, 4),
+        (spmm_row_merge_columns_f16_32_4_2, 4, 2), (spmm_row_merge_columns_f16_32_8_2, 8, 2))
+KERNELS(mergecolumns, (f16, 64), (spmm_row_merge_columns_f16_64_4_8, 4, 8),
+        (spmm_row_merge_columns_f16_64_8_8, 8, 8), (spmm_row_merge_columns_f16_64_16_8, 16, 8),
+        (spmm_row_merge_columns_f16_64_4_4, 4, 4), (spmm_row_merge_columns_f16_64_8_4, 8, 4),
+        (spmm_row_merge_columns_f16_64_4_2, 4, 2), (spmm_row_merge_columns_f16_64_8_2, 8, 2))
+KERNELS(mergecolumns, (f16f32, 32), (spmm_row_merge_columns_f16f32_32_4_8, 4, 8),
+        (spmm_row_merge_columns_f16f32_32_8_8, 8, 8),
+        (spmm_row_merge_columns_f16f32_32_16_8, 16, 8),
+        (spmm_row_merge_columns_f16f32_32_4_4, 4, 4), (spmm_row_merge_columns_f16f32_32_8_4, 8, 4),
+        (spmm_row_merge_columns_f16f32_32_4_2, 4, 2), (spmm_row_merge_columns_f16f32_32_8_2, 8, 2))
+KERNELS(mergecolumns, (f16f32, 64), (spmm_row_merge_columns_f16f32_64_4_8, 4, 8),
+        (spmm_row_merge_columns_f16f32_64_8_8, 8, 8),
+        (spmm_row_merge_columns_f16f32_64_16_8, 16, 8),
+        (spmm_row_merge_columns_f16f32_64_4_4, 4, 4), (spmm_row_merge_columns_f16f32_64_8_4, 8, 4),
+        (spmm_row_merge_columns_f16f32_64_4_2, 4, 2), (spmm_row_merge_columns_f16f32_64_8_2, 8, 2))
+KERNELS(mergecolumns, (bf16, 32), (spmm_row_merge_columns_bf16_32_4_8, 4, 8),
+        (spmm_row_merge_columns_bf16_32_8_8, 8, 8), (spmm_row_merge_columns_bf16_32_16_8, 16, 8),
+        (spmm_row_merge_columns_bf16_32_4_4, 4, 4), (spmm_row_merge_columns_bf16_32_8_4, 8, 4),
+        (spmm_row_merge_columns_bf16_32_4_2, 4, 2), (spmm_row_merge_columns_bf16_32_8_2, 8, 2))
+KERNELS(mergecolumns, (bf16, 64), (spmm_row_merge_columns_bf16_64_4_8, 4, 8),
+        (spmm_row_merge_columns_bf16_64_8_8, 8, 8), (spmm_row_merge_columns_bf16_64_16_8, 16, 8),
+        (spmm_row_merge_columns_bf16_64_4_4, 4, 4), (spmm_row_merge_columns_bf16_64_8_4, 8, 4),
+        (spmm_row_merge_columns_bf16_64_4_2, 4, 2), (spmm_row_merge_columns_bf16_64_8_2, 8, 2))
+KERNELS(mergecolumns, (bf16f32, 32), (spmm_row_merge_columns_bf16f32_32_4_8, 4, 8),
+        (spmm_row_merge_columns_bf16f32_32_8_8, 8, 8),
+        (spmm_row_merge_columns_bf16f32_32_16_8, 16, 8),
+        (spmm_row_merge_columns_bf16f32_32_4_4, 4, 4),
+        (spmm_row_merge_columns_bf16f32_32_8_4, 8, 4),
+        (spmm_row_merge_columns_bf16f32_32_4_2, 4, 2),
+        (spmm_row_merge_columns_bf16f32_32_8_2, 8, 2))
+KERNELS(mergecolumns, (bf16f32, 64), (spmm_row_merge_columns_bf16f32_64_4_8, 4, 8),
+        (spmm_row_merge_columns_bf16f32_64_8_8, 8, 8),
+        (spmm_row_merge_columns_bf16f32_64_16_8, 16, 8),
+        (spmm_row_merge_columns_bf16f32_64_4_4, 4, 4),
+        (spmm_row_merge_columns_bf16f32_64_8_4, 8, 4),
+        (spmm_row_merge_columns_bf16f32_64_4_2, 4, 2),
+        (spmm_row_merge_columns_bf16f32_64_8_2, 8, 2))

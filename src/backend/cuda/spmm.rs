@@ -327,7 +327,7 @@ impl RowSpmm {
 
     /// Division of the rows for a product without a plan that reads and writes columns where they are.
     fn path_of_columns(&self) -> Option<&Path> {
-        self.path.as_ref().filter(|path| path.tile == Tile::Columns)
+        self.path.as_ref().filter(|path| matches!(path.tile, Tile::Columns { .. }))
     }
 
     /// Returns whether B is first copied into rows of whole cache lines if its own are not.
@@ -520,7 +520,7 @@ impl RowSpmm {
         };
         let b_by_rows = from.col == 1;
         let c_has_packs = packs_c || raw && self.stores_sums() && n * accumulator.size() % 16 == 0;
-        if let Some(path) = self.path.as_ref().filter(|path| path.tile != Tile::Columns) {
+        if let Some(path) = self.path.as_ref().filter(|path| matches!(path.tile, Tile::Rows { .. })) {
             if path.n == n && path.n == all && b_by_rows && c_has_packs && operands.has_aligned_b(rows.cols) {
                 let kernels = self.kernels.merge(cx.device, self.problem.types, rows.index_type)?;
                 kernels.enqueue(cx, (&rows, path), &operands, (alpha, beta), partial)?;

@@ -44,14 +44,13 @@ const NARROW_BYTES: i64 = 256;
 /// it falls with the bytes, and for longer rows, for which it falls with their square.
 const ENTRIES_OF_WIDE: [i64; 2] = [1 << 18, 1 << 19];
 
-/// Columns of a tile of the kernels for contiguous columns, as in kernels/spmm/row_merge_columns.cu, and their sizes of
-/// groups.
-const COLUMNS: usize = 8;
-pub const LANES_OF_COLUMNS: [usize; 3] = [4, 8, 16];
-/// Mean lengths of rows up to which these kernels have groups of four and of eight lanes.
+/// Lanes of a group and columns of a tile of the kernels for contiguous columns (kernels/spmm/row_merge_columns.cu).
+pub const KINDS_OF_COLUMNS: [(usize, usize); 7] = [(4, 8), (8, 8), (16, 8), (4, 4), (8, 4), (4, 2), (8, 2)];
+/// Mean lengths of rows up to which these kernels have groups of four and of eight lanes. Longer rows have groups of 16
+/// with tiles of eight columns, and of eight with narrower ones.
 const MEANS_OF_LANES: [i64; 2] = [9, 64];
-/// Numbers of entries up to which these kernels are faster than what takes their place: with one tile single elements of
-/// B by lists of rows, with two to four copies of B and C to rows and back.
+/// Numbers of entries up to which these kernels are faster than what takes their place, for up to 8, 16, 24 and 32
+/// columns: single elements of B by lists of rows up to 8, copies of B and C to rows and back for more.
 const MOST_OF_COLUMNS: [i64; 4] = [1 << 20, 1 << 18, 3 << 16, 3 << 16];
 
 /// Tile of C that a group of lanes computes.
@@ -63,7 +62,10 @@ pub enum Tile {
         packs: usize,
     },
     /// The lanes lie along the entries of a row of A; columns of B and of C are contiguous.
-    Columns,
+    Columns {
+        /// Columns of the tile.
+        columns: usize,
+    },
 }
 
 /// How the warps of a launch divide rows and entries.
@@ -134,12 +136,23 @@ fn suits(size: usize, n: usize, (rows, nnz): (i64, i64)) -> bool {
 /// turn of their own.
 fn blocks_at_once(size: usize, tile: Tile) -> i64 {
     match (size, tile) {
-        (8, Tile::Columns) => 8,
-        (_, Tile::Columns) => 9,
+        (8, Tile::Columns { .. }) => 8,
+        (_, Tile::Columns { .. }) => 9,
         (8, Tile::Rows { packs: 1 }) => 7,
         (4, Tile::Rows { packs: 1 }) => 9,
         (4, Tile::Rows { .. }) => 6,
         _ => 5,
+    }
+}
+
+/// Returns the columns of a tile for `n` contiguous columns: no more than there are, so that the last one of several
+/// tiles is whole, but 4 for 3. `None` for a single column.
+fn tile_of_columns(n: usize) -> Option<usize> {
+    match n {
+        8.. => Some(8),
+        3.. => Some(4),
+        2 => Some(2),
+        _ => None,
     }
 }
 
@@ -173,7 +186,7 @@ impl Path {
         Path::divide((x.size(), sum_size), (lanes, tile), (n, tiles, n), (rows, nnz), multiprocessors)
     }
 
-    /// Divides a matrix for a B and a C whose columns are contiguous. `None` if copies to rows are faster, or if there
+    /// Divides a matrix for a B and a C whose columns are contiguous. `None` if other kernels are faster, or if there
     /// is no such kernel.
     pub fn of_columns(
         (x, sum_size): (DataType, usize),
@@ -181,31 +194,27 @@ impl Path {
         counts: (i64, i64),
         multiprocessors: i64,
     ) -> Option<Self> {
-        let most = n.div_ceil(COLUMNS).checked_sub(1).and_then(|tiles| MOST_OF_COLUMNS.get(tiles));
-        let may = !x.is_complex() && most.is_some_and(|&most| counts.1 <= most);
-        if may {
-            Path::for_any_columns((x, sum_size), n, counts, multiprocessors)
-        } else {
-            None
+        let most = n.div_ceil(8).checked_sub(1).and_then(|eights| MOST_OF_COLUMNS.get(eights));
+        if x.is_complex() || most.is_none_or(|&most| counts.1 > most) {
+            return None;
         }
+        Path::for_any_columns((x, sum_size), n, counts, multiprocessors)
     }
 
-    /// Divides a matrix for a B and a C whose columns are contiguous, whether or not copies are faster.
-    /// `None` for fewer columns than a tile has.
+    /// Divides a matrix for a B and a C whose columns are contiguous, whether or not other kernels are faster.
+    /// `None` for a single column.
     pub fn for_any_columns(
         (x, sum_size): (DataType, usize),
         n: usize,
         (rows, nnz): (i64, i64),
         multiprocessors: i64,
     ) -> Option<Self> {
-        if n < COLUMNS {
-            return None;
-        }
-        let mean = nnz / rows.max(1);
-        let lanes = LANES_OF_COLUMNS[MEANS_OF_LANES.iter().filter(|&&most| mean > most).count()];
-        let tiles = n.div_ceil(COLUMNS);
-        let columns = (n, tiles, tiles * COLUMNS);
-        Path::divide((x.size(), sum_size), (lanes, Tile::Columns), columns, (rows, nnz), multiprocessors)
+        let (of_tile, mean) = (tile_of_columns(n)?, nnz / rows.max(1));
+        let widest = if of_tile == 8 { 16 } else { 8 };
+        let lanes = [4, 8, widest][MEANS_OF_LANES.iter().filter(|&&most| mean > most).count()];
+        let tiles = n.div_ceil(of_tile);
+        let (tile, columns) = (Tile::Columns { columns: of_tile }, (n, tiles, tiles * of_tile));
+        Path::divide((x.size(), sum_size), (lanes, tile), columns, (rows, nnz), multiprocessors)
     }
 
     /// Divides a matrix for these tiles, with so many columns, tiles, and sums of a row in the workspace.
@@ -306,7 +315,7 @@ mod tests {
     fn counters_and_sums_have_room_whatever_the_shape() {
         for size in [2, 4, 8] {
             let x = [DataType::R16F, DataType::R32F, DataType::R64F][size / 4];
-            for n in [16, 32, 64, 512, 4096, 1 << 16] {
+            for n in [2, 3, 4, 7, 16, 32, 64, 512, 4096, 1 << 16] {
                 for counts in [(1, 0), (1, 1 << 20), (1 << 20, 1), (1 << 20, 1 << 29), (100, 1 << 16)] {
                     let types = (x, size.max(4));
                     let paths = [Path::for_any, Path::for_any_columns].map(|of| of(types, n, counts, H100));
@@ -355,12 +364,22 @@ mod tests {
         assert_eq!(of(8, (13_436, 94_926)), Some(4));
         assert_eq!(of(8, (15_439, 252_241)), Some(8));
         assert_eq!(of(8, (8_738, 591_904)), Some(16));
-        assert_eq!([7, 8].map(|n| of(n, (13_436, 94_926))), [None, Some(4)]);
+        assert_eq!([1, 2, 7, 8].map(|n| of(n, (13_436, 94_926))), [None, Some(4), Some(4), Some(4)]);
+        // Tiles of 2, 4 and 8 columns, and as many as it takes.
+        let tiles = |n| {
+            Path::of_columns((DataType::R32F, 4), n, (13_436, 94_926), H100)
+                .map(|path| (path.tile, path.tiles))
+        };
+        let expected = [(2, 2, 1), (3, 4, 1), (4, 4, 1), (7, 4, 2), (8, 8, 1), (9, 8, 2)];
+        assert!(expected
+            .iter()
+            .all(|&(n, columns, count)| tiles(n) == Some((Tile::Columns { columns }, count))));
         assert_eq!([16, 17, 32].map(|n| of(n, (15_439, 252_241)).is_some()), [true, false, false]);
         assert_eq!([32, 33].map(|n| of(n, (5_041, 171_903)).is_some()), [true, false]);
         assert_eq!([8, 16].map(|n| of(n, (27_240, 342_437)).is_some()), [true, false]);
         assert_eq!(of(8, (62_451, 4_325_625)), None);
         assert!(Path::of_columns((DataType::C32F, 8), 8, (13_436, 94_926), H100).is_none());
         assert!(Path::of_columns((DataType::R64F, 8), 8, (0, 0), H100).is_some());
+        assert!(Path::of_columns((DataType::R16F, 4), (1 << 62) - 1, (1, 1), H100).is_none());
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Opt
     let path = of_columns.or_else(of_rows).filter(|_| column_limits.is_none());
     match path.map(|path| path.tile) {
         Some(Tile::Rows { .. }) => _ = kernels.merge(device, problem.types, rows.index_type)?,
-        Some(Tile::Columns) => _ = kernels.column_merge(device, problem.types, rows.index_type)?,
+        Some(Tile::Columns { .. }) => _ = kernels.column_merge(device, problem.types, rows.index_type)?,
         None => {}
     }
     Ok(Some(RowSpmm {

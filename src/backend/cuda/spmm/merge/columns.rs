@@ -10,16 +10,17 @@ use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::types_name;
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
-use crate::select::spmm::merge::{Path, LANES_OF_COLUMNS};
+use crate::select::spmm::merge::{Path, Tile, KINDS_OF_COLUMNS};
 use crate::support::Types;
 use crate::types::{Address, IndexType};
 
 kernel_kinds! { "spmm/row_merge_columns" {
-    MERGE_COLUMNS(String, IndexType, usize) = "mergecolumns"
-        for [["f64", "f32f64", "f32", "f16", "f16f32", "bf16", "bf16f32"], index_types(), LANES_OF_COLUMNS];
+    MERGE_COLUMNS(String, IndexType, usize, usize) = "mergecolumns"
+        for [["f64", "f32f64", "f32", "f16", "f16f32", "bf16", "bf16f32"], index_types(), [4, 8, 16], [8]],
+            [["f64", "f32f64", "f32", "f16", "f16f32", "bf16", "bf16f32"], index_types(), [4, 8], [2, 4]];
 } }
 
-/// Kernels for columns of B and C and one combination of types, in the order of [`LANES_OF_COLUMNS`].
+/// Kernels for columns of B and C and one combination of types, in the order of [`KINDS_OF_COLUMNS`].
 pub(in crate::backend::cuda::spmm) struct ColumnMergeKernels(Vec<Kernel>);
 
 impl ColumnMergeKernels {
@@ -30,8 +31,8 @@ impl ColumnMergeKernels {
     ) -> Result<Self> {
         // The call may come during a capture.
         let _relaxed = Relaxed::enter();
-        let load = |&lanes: &usize| MERGE_COLUMNS.load(device, (types_name(types), width, lanes));
-        Ok(ColumnMergeKernels(LANES_OF_COLUMNS.iter().map(load).collect::<Result<_>>()?))
+        let load = |&(lanes, columns)| MERGE_COLUMNS.load(device, (types_name(types), width, lanes, columns));
+        Ok(ColumnMergeKernels(KINDS_OF_COLUMNS.iter().map(load).collect::<Result<_>>()?))
     }
 
     /// Enqueues a product with a B and a C whose columns are contiguous, for values of A of `a_size` bytes. The partial
@@ -44,7 +45,8 @@ impl ColumnMergeKernels {
         (alpha, beta): (Scalar, Scalar),
         partial: Address,
     ) -> Result<()> {
-        let at = LANES_OF_COLUMNS.iter().position(|&lanes| lanes == path.lanes);
+        let is_kind = |&(lanes, columns)| (lanes, Tile::Columns { columns }) == (path.lanes, path.tile);
+        let at = KINDS_OF_COLUMNS.iter().position(is_kind);
         let kernel = &self.0[at.expect("paths are of these kinds")];
         let (blocks, offsets, of_kernel) = launch_of(cx, rows, path, false)?;
         let size = b.value_type.size();
