@@ -71,13 +71,11 @@ impl Shape {
             && !is_short
     }
 
-    /// Returns whether there is a kernel that reads and writes so many columns of B and C where they are, if A has few entries
-    /// (src/select/spmm/merge.rs). It was timed with these types.
-    fn has_kernel_by_columns(&self, columns: i64) -> bool {
+    /// Returns whether the types are those with which kernels that read and write columns of B and C where they are
+    /// (src/select/spmm/merge.rs) were timed.
+    fn has_timed_columns(&self) -> bool {
         let (a, x, y) = (self.types.a, self.types.x, self.types.y);
-        (8..=32).contains(&columns)
-            && (a, y) == (x, x)
-            && matches!(x, DataType::R16F | DataType::R32F | DataType::R64F)
+        (a, y) == (x, x) && matches!(x, DataType::R16F | DataType::R32F | DataType::R64F)
     }
 
     /// Returns the shape as text, such as
@@ -104,6 +102,9 @@ struct Rule {
     why: &'static str,
 }
 
+/// Number of entries up to which the library takes kernels for 2 to 7 columns where they are (src/select/spmm/merge.rs).
+const MOST_OF_NARROW: i64 = 1 << 20;
+
 /// All rules, in the order in which they are tried.
 const RULES: &[Rule] = &[
     Rule {
@@ -114,23 +115,28 @@ const RULES: &[Rule] = &[
         is_met: |shape, _| {
             let is_slower = |dense: Dense| match (dense.b_by_rows, dense.c_by_rows) {
                 (true, true) => !shape.has_kernel_without_lists(dense.columns),
-                (false, false) => dense.columns < 128 && !shape.has_kernel_by_columns(dense.columns),
+                (false, false) if shape.has_timed_columns() => !matches!(dense.columns, 9..=32 | 128..),
                 _ => dense.columns < 128,
             };
             shape.nnz <= 100_000 && shape.dense.is_some_and(is_slower)
         },
-        why: "SpMM with up to 100,000 entries, by columns with N < 128 (both, with 8 to 32 columns, only for types whose \
-              kernels were not timed) or without a kernel for aligned rows: 0.5 to 0.9 \
-              on most of them, H100 and H200 (docs/algorithms/row.md, Without a plan and Without lists)",
+        why: "SpMM with up to 100,000 entries, by columns with N < 128 (where both are, not with N from 9 to 32 in fp16, fp32 \
+              and fp64) or without a kernel for aligned rows: 0.5 to 0.9 on most of them, H100 and H200 \
+              (docs/algorithms/row.md, Without a plan, Without lists and Few entries by columns)",
     },
     Rule {
         is_met: |shape, _| {
-            let is_narrow = |dense: Dense| dense.columns <= 8 && !dense.b_by_rows && !dense.c_by_rows;
-            let is_slower = |dense: Dense| is_narrow(dense) && !shape.has_kernel_by_columns(dense.columns);
+            let is_slower = |dense: Dense| match dense.columns {
+                _ if dense.b_by_rows || dense.c_by_rows => false,
+                2..=7 => !shape.has_timed_columns() || shape.nnz > MOST_OF_NARROW,
+                8 => !shape.has_timed_columns(),
+                columns => columns <= 8,
+            };
             shape.dense.is_some_and(is_slower)
         },
-        why: "SpMM by columns with N < 8, or 8 with types whose kernels were not timed: 0.8 to 1.2 in the mean with 2 and 4 \
-              columns, down to 0.53, H200 (docs/algorithms/row.md, Few entries by columns)",
+        why: "SpMM by columns with N = 1, with N = 2 to 7 and more than 2^20 entries, or with N up to 8 and types whose \
+              kernels were not timed: fp32 with N = 2 0.8 on the one such matrix, H200 (docs/algorithms/row.md, \
+              Few entries by columns)",
     },
 ];
 
@@ -178,8 +184,10 @@ pub mod tests {
         let dense = Some(BY_COLUMNS);
         let few = |dense| why(Shape { nnz: 100_000, dense: Some(dense), ..shape() });
         let by_columns = |columns| Dense { columns, ..BY_COLUMNS };
-        assert_eq!([8, 9, 32, 128].map(|columns| few(by_columns(columns))), [""; 4]);
-        assert!([1, 7, 33, 127].iter().all(|&columns| few(by_columns(columns)).contains("100,000 entries")));
+        assert_eq!([9, 32, 128].map(|columns| few(by_columns(columns))), [""; 3]);
+        assert!([1, 2, 4, 8, 33, 127]
+            .iter()
+            .all(|&columns| few(by_columns(columns)).contains("100,000 entries")));
         let complex = Types { x: DataType::C64F, a: DataType::C64F, y: DataType::C64F, ..shape().types };
         assert!(why(Shape { nnz: 100_000, dense, types: complex, ..shape() }).contains("100,000 entries"));
         assert_eq!(why(Shape { nnz: 100_001, dense, ..shape() }), "");
@@ -198,9 +206,14 @@ pub mod tests {
         let dense = Some(by_rows(32));
         assert!(why(Shape { rows: 10_000, nnz: 100_000, dense, types: half, ..shape() }).contains("entries"));
         let narrow = |columns, types| Shape { dense: Some(by_columns(columns)), types, ..shape() };
-        assert!(why(narrow(7, half)).contains("N < 8"));
-        assert_eq!([shape().types, half].map(|types| why(narrow(8, types))), [""; 2]);
-        assert!(why(narrow(8, complex)).contains("N < 8"));
+        for types in [shape().types, half] {
+            let few = |columns| why(Shape { nnz: 1 << 20, ..narrow(columns, types) });
+            assert_eq!([2, 4, 7, 8].map(few), [""; 4]);
+            assert!(few(1).contains("N = 1"));
+            assert_eq!(why(narrow(8, types)), "");
+            assert!([2, 4, 7].iter().all(|&columns| why(narrow(columns, types)).contains("2^20 entries")));
+        }
+        assert!([1, 4, 8].iter().all(|&columns| why(narrow(columns, complex)).contains("N = 1")));
         assert_eq!(why(narrow(9, complex)), "");
     }
 
