@@ -111,6 +111,24 @@ fn plans_are_told_how_many_executes_to_expect() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// Dense operands may begin behind a cache line: products are right, and lines name the bytes.
+#[test]
+fn operands_may_begin_behind_a_line() {
+    let folder = Folder::new();
+    let path = folder.matrix("grid.mtx", &gallery::by_name("poisson7:8").unwrap());
+    let arguments = ["--backend", "host", "--types", "f64,f32", "--repeat", "2", "--n", "16,37"];
+    let more = [path.as_str(), "--op", "spmv,spmm", "--orders", "row,col", "--behind-line", "16"];
+    let rows = table(&bench(&[&arguments[..], &more].concat()));
+    let rows: Vec<_> = rows.iter().filter(|row| row["op"].starts_with("spm")).collect();
+    assert_eq!(rows.len(), 2 * (1 + 4));
+    assert!(rows.iter().all(|row| row["matrix"] == "grid:+16" && !row["note"].starts_with("WRONG")));
+    for bytes in ["12", "64", "-8", "x"] {
+        let output = tarsia(&["bench", &path, &format!("--behind-line={bytes}")]);
+        assert_has(stderr(&output), &["--behind-line"]);
+        assert_eq!(output.status.code(), Some(2));
+    }
+}
+
 /// Each algorithm but `tile` is timed a second time without sorting, and its rows are right in their order.
 #[test]
 fn products_without_order_have_lines() {
