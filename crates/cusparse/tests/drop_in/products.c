@@ -285,13 +285,14 @@ static void declined(Object handle) {
     cusparseDestroyDnMat(mb), cusparseDestroyDnMat(mc);
 }
 
-/* Products that rules forward: SpMM with few entries and B and C by columns, and SpMV after
- * preprocess for another algorithm. */
+/* Products that rules forward: SpMM with few entries and B and C by columns, but for 9 to 32
+ * columns, and SpMV after preprocess for another algorithm. */
 static void rules(Object handle) {
     const Case c = {CSR, 2, 2, 0, R64F, R64F, R64F, R64F};
     const Case single = {CSR, 2, 2, 0, R32F, R32F, R32F, R32F};
     const int columns[2] = {1, 1};
-    spmm(handle, &single, 0, 0, columns, 32, SPMM_STATUS, 1, 0);
+    spmm(handle, &single, 0, 0, columns, 8, SPMM_STATUS, 1, 0);
+    spmm(handle, &single, 0, 0, columns, 32, 0, 1, 0);
     spmv(handle, &single, 0, 0, 1, 0);
     Sparse a = make_sparse(&c);
     double x[K] = {0}, y[M] = {0}, one = 1;

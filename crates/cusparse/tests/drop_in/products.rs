@@ -61,7 +61,7 @@ fn what_is_served_is_taken_and_right() {
 fn rules_forward_what_cusparse_does_faster() {
     let world = world();
     let with = world.with(&["products", "rules"], &[("TARSIA_CUSPARSE", "trace"), ON_HOST, SIZES]);
-    assert_eq!(products(&with), 4);
+    assert_eq!(products(&with), 5);
     for (name, count) in [("cusparseSpMV", 1), ("cusparseSpMM", 1), ("cusparseSpMM_bufferSize", 1)] {
         assert_eq!(calls(&with, name, "forwarded: cuSPARSE is faster for this shape"), count, "{name}");
     }
