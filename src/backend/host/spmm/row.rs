@@ -13,8 +13,8 @@
 //!
 //! Each element of C is one sum in the order of the row's entries, or in blocks of a single vector the sum of
 //! four, of every fourth entry, and of two in blocks of two registers. With AVX-512, rows of B and C that are contiguous,
-//! and a B of real numbers of the sums' type (`lines`) it is two sums, of every other entry, in rows of C of up to two registers, and one sum in longer
-//! ones. A long row is the sum, in order, of the partial sums of its chunks.
+//! and a B of real numbers of the sums' type (`lines`) it is two sums, of every other entry, in rows of C of up to two
+//! registers, and one sum in longer ones. A long row is the sum, in order, of the partial sums of its chunks.
 
 use std::any::TypeId;
 use std::mem::MaybeUninit;

@@ -2,8 +2,8 @@
 //! the last vector of a row have masks for the lanes that are not the row's.
 //!
 //! Arrays of the C library mostly begin 16 bytes behind a line. Vectors that begin where rows do then lie on two lines
-//! each, and a core reads two lines for each of them: with 128 columns, whose vectors are nearly all whole lines here, products
-//! took 1.2 times as long in the mean, and some twice as long (docs/algorithms/host.md, "Rows beside cache lines").
+//! each, and a core reads two lines for each of them: with 128 columns, whose vectors are nearly all whole lines here,
+//! products took 1.2 times as long in the mean, and some twice as long (docs/algorithms/host.md, "Rows beside cache lines").
 
 use super::{Block, RowProduct};
 use crate::backend::host::schedule::Work;
