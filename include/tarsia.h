@@ -888,7 +888,7 @@ typedef struct {
      */
     int valueUpdates;
     /**
-     * 1 if the user's arrays are read in place, 0 if the plan has a copy.
+     * 1 if the user's arrays are read in place, perhaps but for the columns, 0 if the plan has a copy.
      */
     int inPlace;
     /**
@@ -2181,6 +2181,10 @@ tarsiaStatus_t tarsiaPlan_setSelfContained(tarsiaPlan_t plan,
  * not for small matrices and for few executes (tarsiaPlan_setExpectedExecutes). Where 16 bits cannot hold
  * the distances between columns, or memory is missing, the plan reads the user's columns. tarsiaPlan_getInfo
  * says in reason which it does. Offsets are read in place, so that all arrays of A must stay.
+ *
+ * On the host a plan of SpMM, whatever this setting, copies 32-bit columns where a row of C has up to 256
+ * bytes, 2 or 4 bytes per entry: products for beta = 0 then need not check them. It does so with efforts DEFAULT
+ * and TUNED, if stated executes pay for it, and memory is there.
  *
  * Statuses: INVALID_VALUE (plan, valuesInPlace not 0 or 1), INVALID_STATE (analyzed already).
  * tarsiaPlan_analyze returns NOT_SUPPORTED for another algorithm by name, another format or op, a matrix in

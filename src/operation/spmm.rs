@@ -12,7 +12,9 @@ use crate::format::bcsr;
 use crate::matrix::{DenseMatrix, Lines};
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
-use crate::select::{self, in_place, Choice, SpmmInspection};
+use crate::select::analysis::Amortized;
+use crate::select::spmm::own_columns;
+use crate::select::{self, in_place, Choice, Method, Source, SpmmInspection};
 use crate::settings::Settings;
 use crate::types::{Address, DataType, Effort, OpKind, Order, Reorder, ScalarsAt};
 
@@ -129,7 +131,9 @@ impl Operation for Spmm {
                 let deterministic = planned.by_own_kernels(analysis.settings);
                 let ratios = analysis.backend.machine().ratios(planned.problem.types.compute);
                 let method = select::in_mode(&planned.problem, &choice.method, deterministic, &ratios);
+                let amortized = analysis.amortized(&planned.problem.a, planned.problem.op);
                 let choice = Choice { method, ..choice.clone() };
+                let choice = planned.with_own_columns(analysis, &amortized, choice);
                 let problem = planned.problem_of(&choice);
                 (analysis.backend.build_spmm(analysis.cx, &problem, &choice, None)?, choice)
             }
@@ -189,6 +193,16 @@ impl Planned<Spmm> {
         settings.deterministic || self.compute.is_pedantic()
     }
 
+    /// Returns the choice with columns of the plan's own if they pay.
+    fn with_own_columns(&self, analysis: &Analysis<'_>, amortized: &Amortized, choice: Choice) -> Choice {
+        let reads_columns =
+            choice.a == Source::InPlace && matches!(choice.method, Method::Row(_) | Method::SpmmCsr(_));
+        let (effort, machine) = (analysis.settings.effort, analysis.backend.machine());
+        let keeps_columns =
+            reads_columns && own_columns::keeps_columns(&self.problem, effort, machine, amortized);
+        Choice { keeps_columns, ..choice }
+    }
+
     fn choose(&self, analysis: &Analysis<'_>) -> Result<(Box<SpmmExecutor>, Choice)> {
         let (problem, settings) = (&self.problem, analysis.settings);
         let (backend, cx, machine) = (analysis.backend, analysis.cx, analysis.backend.machine());
@@ -200,7 +214,8 @@ impl Planned<Spmm> {
         if settings.values_in_place {
             let settings = Settings { effort: Effort::Quick, expected_executes: 0, ..*settings };
             let rows = in_place::rows(&mut rows);
-            let mut choice = in_place::choice(select::spmm(problem, rows, &settings, machine, None)?)?;
+            let choice = in_place::choice(select::spmm(problem, rows, &settings, machine, None)?)?;
+            let mut choice = self.with_own_columns(analysis, &amortized, choice);
             amortized.explain(&mut choice);
             return Ok((backend.build_spmm(cx, problem, &choice, None)?, choice));
         }
@@ -215,6 +230,8 @@ impl Planned<Spmm> {
         let inspection = if decides { backend.inspect_spmm(cx, problem, among)? } else { None };
         let priced = Settings { deterministic: self.by_own_kernels(settings), ..*settings };
         let choices = select::spmm(problem, &rows, &priced, machine, inspection.as_ref())?;
+        let choices =
+            choices.into_iter().map(|choice| self.with_own_columns(analysis, &amortized, choice)).collect();
         let (m, _, _) = problem.a.shape_of(problem.op);
         let build =
             |choice: &Choice| backend.build_spmm(cx, &self.problem_of(choice), choice, inspection.as_ref());

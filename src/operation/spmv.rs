@@ -90,10 +90,10 @@ impl Operation for Spmv {
         let (problem, settings) = (&planned.problem, analysis.settings);
         let (backend, cx, machine) = (analysis.backend, analysis.cx, analysis.backend.machine());
         let amortized = analysis.amortized(&problem.a, problem.op);
-        let narrow_columns = settings.values_in_place
+        let keeps_columns = settings.values_in_place
             && in_place::keeps_columns(problem, settings.effort, machine, &amortized);
         if let Some(choice) = decided {
-            let choice = Choice { narrow_columns, ..choice.clone() };
+            let choice = Choice { keeps_columns, ..choice.clone() };
             let executor = backend.build_spmv(cx, &planned.problem_of(&choice), &choice, None)?;
             return Ok((executor, choice));
         }
@@ -101,7 +101,7 @@ impl Operation for Spmv {
         let mut rows = select::rows_in_order(&planned.rows, settings.reorder)?;
         if settings.values_in_place {
             let choices = select::spmv(problem, in_place::rows(&mut rows), Effort::Quick, machine, None)?;
-            let mut choice = Choice { narrow_columns, ..in_place::choice(choices)? };
+            let mut choice = Choice { keeps_columns, ..in_place::choice(choices)? };
             amortized.explain(&mut choice);
             return Ok((backend.build_spmv(cx, problem, &choice, None)?, choice));
         }

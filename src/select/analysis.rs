@@ -50,7 +50,7 @@ pub struct Costs {
     algorithms: &'static [(Algorithm, Cost)],
     /// Cost of a sorted copy of rows that are not in place.
     copy: Cost,
-    /// Cost of 16-bit column indices for rows in place.
+    /// Cost of columns of the plan's own for rows in place.
     columns: Cost,
     /// Costs of ordering rows by length (LPT), and of any other order by name (measured in Gray code order).
     orders: [Cost; 2],
@@ -98,7 +98,7 @@ pub const H100: Costs = Costs {
 /// Costs on two threads of a server processor. Measured are `sell` as SpMV's default, `row` as SpMM's and
 /// `hash` as SpGEMM's. Estimated are `csr` like `row`, which checks and cuts the same rows; the other layouts
 /// like `sell`, those of blocks of rows at twice as much; `copy` like `sell` without what `row` takes;
-/// `columns` as a fourth of that (no plan has them on the host); and orders as on the H100, where the host
+/// `columns`, those of SpMM `row`, are from one thread of an Ice Lake server (docs/algorithms/host.md, "Columns of the plan's own"); and orders as on the H100, where the host
 /// computes them.
 pub const HOST: Costs = Costs {
     algorithms: &[
@@ -118,7 +118,7 @@ pub const HOST: Costs = Costs {
         (Algorithm::Tile, cost(102.0, 4674.0, 6532.0)),
     ],
     copy: cost(50.0, 2121.0, 560.0),
-    columns: cost(12.0, 530.0, 140.0),
+    columns: cost(10.0, 800.0, 0.0),
     orders: [cost(331.0, 0.0, 67_300.0), cost(1522.0, 2355.0, 59_600.0)],
     statistics: [0.0; 3],
     gains: [0.45, 0.3],
@@ -182,7 +182,7 @@ impl Amortized {
             _ => 0.0,
         };
         let columns =
-            if choice.narrow_columns { self.costs.columns.seconds(&self.size, self.memory) } else { 0.0 };
+            if choice.keeps_columns { self.costs.columns.seconds(&self.size, self.memory) } else { 0.0 };
         self.analysis_of(choice.algorithm(), choice.a) + order + columns
     }
 
@@ -235,8 +235,8 @@ impl Amortized {
         self.may_inspect(2.0 * OFF * execute, self.costs.statistics[2], Algorithm::Hash, &[Algorithm::Tile])
     }
 
-    /// Returns whether 16-bit columns that save `gain` seconds of each execution pay for themselves.
-    pub fn may_narrow(&self, gain: f64) -> bool {
+    /// Returns whether columns of the plan's own, which save `gain` seconds of each execution, pay for themselves.
+    pub fn may_keep_columns(&self, gain: f64) -> bool {
         !self.is_known() || self.executes as f64 * gain > self.costs.columns.seconds(&self.size, self.memory)
     }
 

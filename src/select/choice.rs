@@ -350,9 +350,9 @@ pub struct Choice {
     pub a: Source,
     /// Source from which B is read (SpGEMM).
     pub b: Source,
-    /// True if SpMV `csr` on rows in place keeps 16-bit columns of its own, provided that the columns fit. It
-    /// follows from settings and sizes, so that stored decisions leave it out.
-    pub narrow_columns: bool,
+    /// True if SpMV `csr` (CUDA) or SpMM `row` (host), which read rows in place, keeps columns of its own: SpMV of 16
+    /// bits, provided that the columns fit. It follows from settings and sizes, so that stored decisions leave it out.
+    pub keeps_columns: bool,
     /// Bytes of A and the dense operands that one execution moves; 0 if the cost model cannot say.
     pub bytes: f64,
     /// Seconds of one execution by the cost model; 0 if it cannot say.
@@ -373,7 +373,7 @@ impl Choice {
             method,
             a: source,
             b: source,
-            narrow_columns: false,
+            keeps_columns: false,
             bytes: 0.0,
             predicted_seconds: 0.0,
             reason: String::new(),

@@ -133,7 +133,7 @@ pub fn keeps_columns(
     // Origins of the 16-bit columns are 32-bit numbers.
     let gain =
         || csr::narrow_gain(rates, problem.a.shape_of(problem.op), &Widths::of(problem, Source::InPlace));
-    canonical(&problem.a, problem.op) && gain().is_some_and(|gain| amortized.may_narrow(gain))
+    canonical(&problem.a, problem.op) && gain().is_some_and(|gain| amortized.may_keep_columns(gain))
 }
 
 #[cfg(test)]

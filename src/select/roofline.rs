@@ -24,6 +24,9 @@ pub struct Machine {
     sparse_product: f64,
     /// Costs of analyses; for a GPU, those on an H100.
     pub(super) analysis: &'static Costs,
+    /// Seconds per entry that SpMM `row` takes to check the columns of the user's array before it reads rows of B; 0
+    /// where it does not check them. The host's is measured (docs/algorithms/host.md, "Columns of the plan's own").
+    pub(super) column_check: f64,
     /// Ratios to the machine that the constants of analyses, of SpGEMM and of SpMM `smat` were fitted on.
     ratios: Ratios,
     /// Rates of SpMV's layouts; `None`: shapes alone choose, among `csr` and `sell`.
@@ -44,6 +47,7 @@ impl Machine {
         call: 5.0e-6,
         sparse_product: 1.2e-9,
         analysis: &analysis::HOST,
+        column_check: 1.0e-10,
         ratios: Ratios::SAME,
         spmv: None,
         spmm: None,
@@ -57,6 +61,7 @@ impl Machine {
         call: 3.6e-6,
         sparse_product: 5.0e-11,
         analysis: &analysis::H100,
+        column_check: 0.0,
         ratios: Ratios::SAME,
         spmv: Some(spmv::H100),
         spmm: Some(spmm::H100),

@@ -21,6 +21,7 @@ pub mod csr;
 pub mod dense;
 pub mod masked_window;
 pub mod merge;
+pub mod own_columns;
 pub mod prefetch;
 mod rates;
 pub mod reach;

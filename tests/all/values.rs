@@ -8,6 +8,7 @@ mod executes;
 mod factors;
 mod in_place;
 mod narrow_columns;
+mod own_columns;
 
 use std::collections::HashMap;
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::columns::OwnColumns;
 use super::operand::{HostRows, Operand};
 use super::schedule::{Grain, Schedule};
 use crate::backend::LayoutInfo;
@@ -113,6 +114,8 @@ pub(super) struct Csr<V: Element> {
     pub order: Option<Permutation>,
     policy: Reorder,
     pub schedule: Schedule,
+    /// Columns for products of SpMM that need not check them; `None` if they read those of the operand.
+    pub own_columns: Option<OwnColumns>,
 }
 
 impl<V: Element> Csr<V> {
@@ -121,7 +124,20 @@ impl<V: Element> Csr<V> {
         let (operand, order) = a.operand(cx, source)?.in_order(cx, order)?;
         let schedule = Schedule::build(&cx.allocator, operand.rows("A")?.0.offsets, grain)?;
         let policy = if order.is_some() { policy } else { Reorder::None };
-        Ok(Csr { operand, order, policy, schedule })
+        Ok(Csr { operand, order, policy, schedule, own_columns: None })
+    }
+
+    /// Makes the plan's own copy of the columns, if these are in the user's array and there is memory for it.
+    pub fn keep_columns(self, cx: &Context) -> Result<Self> {
+        let copy = match &self.operand {
+            Operand::InPlace(_) => OwnColumns::copy(&cx.allocator, &self.operand.rows("A")?.0),
+            Operand::Canonical(_) => Ok(None),
+        };
+        let own_columns = match copy {
+            Err(error) if error.lacks_memory() => None,
+            copy => copy?,
+        };
+        Ok(Csr { own_columns, ..self })
     }
 }
 
@@ -138,6 +154,12 @@ impl<V: Element> Layout for Csr<V> {
 
     fn info(&self) -> LayoutInfo {
         self.operand.layout()
+    }
+
+    fn details(&self) -> String {
+        self.own_columns
+            .as_ref()
+            .map_or_else(String::new, |own| format!("columns of its own in {} bits", own.bits()))
     }
 
     fn reorder(&self) -> Reorder {

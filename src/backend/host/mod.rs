@@ -1,5 +1,6 @@
 //! The backend that executes on threads of the CPU.
 
+mod columns;
 pub(crate) mod fingerprint;
 mod lanes;
 mod layout;

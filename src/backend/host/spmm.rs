@@ -63,6 +63,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
                 Method::Row(order) | Method::SpmmCsr(order) => {
                     let grain = Grain::spmm(problem.columns().saturating_mul(size_of::<C::Acc>()));
                     let layout = Csr::<C::A>::build(cx, &a, choice.a, order, grain)?;
+                    let layout = if choice.keeps_columns { layout.keep_columns(cx)? } else { layout };
                     Ok(Spmm::<C, _>::boxed(problem, a, layout))
                 }
                 other => Err(other.is_of_another_operation()),

@@ -340,7 +340,7 @@ impl Reader<'_> {
         decided.order = self.order()?;
         let method = Method::decided(algorithm, decided)
             .map_err(|fault| Error::invalid("buffer", format!("its decisions have {fault}")))?;
-        let choice = Choice { method, a, b, narrow_columns: false, bytes, predicted_seconds, reason };
+        let choice = Choice { method, a, b, keeps_columns: false, bytes, predicted_seconds, reason };
         Ok(Decisions { problem: Problem { origin, op, arguments, fingerprints, fixed }, choice })
     }
 }

@@ -110,6 +110,37 @@ fn limits_of_spmv_and_spmm() {
     }
 }
 
+/// The host copies columns for SpMM on rows in place if the limit allows it, and reads the user's if it does not.
+#[test]
+fn limits_of_spmm_in_place() {
+    let kind = BackendKind::Host;
+    let stored = Small::random(60, 50, 3).store(kind);
+    let (heap, session) = (Heap::new(kind), Session::new(kind).unwrap());
+    heap.serve(session.raw());
+    let analyzed = |effort: Effort, limit: usize| {
+        let (a, orders) = (stored.describe(false, false), (Order::Row, Order::Row));
+        let plan = Plan::spmm(&session, (N, N), &a, orders, 2, (F64, F64), R64, SpmmAlg::Default).unwrap();
+        plan.set_effort(effort).unwrap();
+        plan.set_memory_limit(limit).unwrap();
+        plan.analyze(&session)?;
+        let info = plan.info().unwrap();
+        assert!(info.inPlace == 1 && (limit == 0 || info.peakBytes <= limit), "{} bytes", info.peakBytes);
+        Ok((info.peakBytes, info.planBytes))
+    };
+    let (without, least) = analyzed(Effort::Quick, 0).unwrap();
+    let (most, held) = analyzed(Effort::Default, 0).unwrap();
+    assert!(held > least, "the plan has no columns: {held} and {least} bytes");
+    for effort in [Effort::Quick, Effort::Default] {
+        let refused: Result<(usize, usize)> = analyzed(effort, without - 1);
+        says_bytes(&refused.unwrap_err(), without - 1);
+    }
+    for limit in [without, without + 1, most - 1] {
+        assert_eq!(analyzed(Effort::Default, limit).unwrap().1, least, "a limit of {limit} bytes");
+    }
+    assert_eq!(analyzed(Effort::Default, most).unwrap().1, held);
+    heap.check_empty_after(session);
+}
+
 #[test]
 fn limits_of_spgemm() {
     let (a, b) = (Small::random(60, 50, 3), Small::random(50, 40, 4));

@@ -196,7 +196,7 @@ impl CsrSpmv {
         let mut launch = Launch::new(cx.device, problem.types, &rows, form)?;
         launch.order = order.address();
         let merge_points = merge_points(cx, &rows, form)?;
-        let keeps_columns = choice.narrow_columns && matches!(operand, Operand::InPlace(_));
+        let keeps_columns = choice.keeps_columns && matches!(operand, Operand::InPlace(_));
         let columns = match keeps_columns {
             true => NarrowColumns::build(cx, &rows, form)?,
             false => None,

@@ -21,6 +21,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::{Opened, SpmmProduct};
+use crate::backend::host::columns::OwnColumns;
 use crate::backend::host::layout::Csr;
 use crate::backend::host::operand::{Factor, Ints};
 use crate::backend::host::schedule::{self, Work};
@@ -37,6 +38,7 @@ use crate::types::{Accumulator, Element, Storage};
 
 #[cfg(avx512)]
 mod lines;
+mod own;
 mod plain;
 mod store;
 
@@ -120,6 +122,7 @@ impl<V: Element> Csr<V> {
         let (n, strides) = (opened.n, opened.b_strides);
         // Unchecked loads rely on this.
         assert!(rows.cols == 0 || opened.b.len() > (rows.cols - 1) * strides.0 + (n - 1) * strides.1);
+        assert!(self.own_columns.as_ref().is_none_or(|own| own.cols() == rows.cols));
         let mut product = RowProduct::<C, C::X> {
             rows,
             values,
@@ -135,6 +138,7 @@ impl<V: Element> Csr<V> {
                 && opened.c_strides.1 == 1
                 && opened.scalars.skip_old(),
             streams: false,
+            own_columns: self.own_columns.as_ref(),
             prefetches: gains_by_prefetch::<C::Acc, _>(vectors, opened.b),
             prefetches_a: second_level_cache() >= LARGE_L2,
         };
@@ -225,6 +229,8 @@ struct RowProduct<'a, C: Combo, X> {
     overwrites: bool,
     /// True if they are also written past the caches.
     streams: bool,
+    /// The plan's own columns, if it has them.
+    own_columns: Option<&'a OwnColumns>,
     /// True if rows of B are prefetched.
     prefetches: bool,
     /// True if values and columns of A are prefetched.
@@ -275,7 +281,9 @@ struct Masks {
 impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     /// Returns the product of a panel.
     fn of_panel<'b>(&'b self, b: &'b [C::Acc], columns: Range<usize>) -> RowProduct<'b, C, C::Acc> {
-        let RowProduct { rows, values, order, opened, vectors, overwrites, prefetches_a, .. } = *self;
+        let RowProduct {
+            rows, values, order, opened, vectors, overwrites, own_columns, prefetches_a, ..
+        } = *self;
         let b_strides = (columns.len(), 1);
         let mut product = RowProduct {
             rows,
@@ -290,6 +298,7 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
             skipped: 0,
             overwrites,
             streams: false,
+            own_columns,
             prefetches: gains_by_prefetch::<C::Acc, _>(vectors, b),
             prefetches_a,
         };
@@ -425,6 +434,9 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     ) {
         // SAFETY: the caller's promise.
         unsafe {
+            if self.own_item::<V, VECTORS, CHAINS, MASKED>(work, block) {
+                return;
+            }
             match (V::WIDTH, self.vectors) {
                 #[cfg(avx512)]
                 (Width::Zmm, _) => self.block_avx512::<V, VECTORS, CHAINS, MASKED>(work, block),
@@ -480,11 +492,12 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         work: &Work,
         block: Block,
     ) {
-        // A row of as many columns has one vector more where the first and last ones are masked.
-        let is_plain = VECTORS <= NARROW + usize::from(MASKED) || adds_four::<V, C::Acc>(VECTORS);
+        let is_plain = const { Self::has_plain_rows::<V, VECTORS, MASKED>() };
         if let (true, Work::Rows(rows), Some(pattern)) = (is_plain, work, self.plain_pattern()) {
             // SAFETY: the caller's promise.
-            return unsafe { self.plain_rows::<V, VECTORS, CHAINS, MASKED>(rows.clone(), pattern, block) };
+            return unsafe {
+                self.plain_rows::<V, VECTORS, CHAINS, MASKED, i32>(rows.clone(), pattern, block)
+            };
         }
         let (count, by_rows) = match work {
             Work::Rows(rows) => (rows.len(), self.opened.c_strides.1 == 1 || VECTORS > TILE_VECTORS),

@@ -195,8 +195,8 @@ fn name_of(form: Form) -> &'static str {
     }
 }
 
-fn build(cx: &DeviceCall<'_>, problem: &SpmvProblem, narrow_columns: bool) -> CsrSpmv {
-    let choice = Choice { narrow_columns, ..Choice::new(Algorithm::Csr, Source::InPlace) };
+fn build(cx: &DeviceCall<'_>, problem: &SpmvProblem, keeps_columns: bool) -> CsrSpmv {
+    let choice = Choice { keeps_columns, ..Choice::new(Algorithm::Csr, Source::InPlace) };
     let order = RowOrder::new(Reorder::None);
     CsrSpmv::build(cx, problem, (&choice, &order), None).unwrap()
 }

@@ -1,13 +1,14 @@
 //! Rows of a matrix whose offsets and columns have 32 bits, where rows of C are in their own order and only written:
-//! the loops that most products take.
+//! the loops that most products take. Columns are the user's, which are checked, or the plan's own.
 
 use std::ops::Range;
 
 use super::store::store_vectors;
 use super::{
     adds_four, outside, prefetch_part, total, Block, Masks, RowProduct, AHEAD, CHECKED, COLUMNS_AHEAD, FOUR,
-    VALUES_AHEAD,
+    NARROW, VALUES_AHEAD,
 };
+use crate::backend::host::columns::ColumnIndex;
 use crate::backend::host::operand::Ints;
 use crate::backend::host::vector::{prefetch, Vector};
 use crate::support::Combo;
@@ -28,6 +29,13 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         }
     }
 
+    /// Returns whether blocks of so many vectors have these loops.
+    pub(super) const fn has_plain_rows<V: Vector<C::Acc>, const VECTORS: usize, const MASKED: bool>() -> bool
+    {
+        // A row of as many columns has one vector more where the first and last ones are masked.
+        VECTORS <= NARROW + MASKED as usize || adds_four::<V, C::Acc>(VECTORS)
+    }
+
     /// Computes these columns of whole rows, with the sums of [`RowProduct::block`] in the same order, and fewer
     /// instructions: with one vector and seven entries a row, those for the row itself and not for its entries took two
     /// thirds of the time.
@@ -40,10 +48,11 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         const VECTORS: usize,
         const CHAINS: usize,
         const MASKED: bool,
+        J: ColumnIndex,
     >(
         &self,
         rows: Range<usize>,
-        (offsets, columns): (&[i32], &[i32]),
+        (offsets, columns): (&[i32], &[J]),
         block: Block,
     ) {
         if rows.is_empty() {
@@ -52,9 +61,10 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         let (base, stride) = (self.rows.base, self.opened.c_strides.0);
         let (values, streams) = (self.values, self.streams);
         let nnz = columns.len().min(values.len());
-        // Row `column` of B, where columns count from the base.
+        // Row `column` of B, where columns count from their base.
         let row_bytes = self.b_strides.0.wrapping_mul(size_of::<X>());
-        let b = self.part_of_b(block).wrapping_byte_sub((base as usize).wrapping_mul(row_bytes));
+        let before = (J::base(base) as usize).wrapping_mul(row_bytes);
+        let b = self.part_of_b(block).wrapping_byte_sub(before);
         // Said so that the compiler leaves the loop out: it took a fifth of the time of short rows.
         let blocks = if adds_four::<V, C::Acc>(VECTORS) { block.blocks } else { 1 };
         let masks = block.masks::<C::Acc, V, VECTORS>();
@@ -73,9 +83,9 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         for &offset in &offsets[1..] {
             let entry = end;
             end = (i64::from(offset) - base) as usize;
-            if VECTORS == 1 && end > checked {
+            if J::IS_CHECKED && VECTORS == 1 && end > checked {
                 let after = last.min(checked.saturating_add(CHECKED)).max(end);
-                if after > nnz || !self.are_inside(&columns[checked..after]) {
+                if after > nnz || !J::are_inside(&columns[checked..after], base, self.rows.cols) {
                     outside();
                 }
                 checked = after;
@@ -84,7 +94,7 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                 outside();
             }
             // SAFETY: the arrays have these entries, and `nnz` is no more than there are columns; with one vector the
-            // columns have been checked. C has the row, and has the type of the sums; streamed rows are as in `store`. The
+            // columns have been checked, or they are the plan's own. C has the row, and has the type of the sums; streamed rows are as in `store`. The
             // rest is the caller's promise.
             unsafe {
                 let (values, own) = (values.get_unchecked(entry..end), columns.get_unchecked(entry..end));
@@ -92,7 +102,7 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                 for part in 0..blocks {
                     let at = part * VECTORS * V::LANES;
                     let b = b.wrapping_add(at);
-                    let sums = self.plain_sums::<V, VECTORS, CHAINS, MASKED>(values, own, ahead, b, masks);
+                    let sums = self.plain_sums::<V, VECTORS, CHAINS, MASKED, J>(values, own, ahead, b, masks);
                     store_vectors::<_, _, VECTORS, MASKED>(&sums, alpha, c.wrapping_add(at), masks, streams);
                 }
             }
@@ -108,11 +118,17 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
     /// # Safety
     /// The requirements of [`Self::add_column`].
     #[inline(always)]
-    unsafe fn plain_sums<V: Vector<C::Acc>, const VECTORS: usize, const CHAINS: usize, const MASKED: bool>(
+    unsafe fn plain_sums<
+        V: Vector<C::Acc>,
+        const VECTORS: usize,
+        const CHAINS: usize,
+        const MASKED: bool,
+        J: ColumnIndex,
+    >(
         &self,
         values: &[C::A],
-        columns: &[i32],
-        ahead: &[i32],
+        columns: &[J],
+        ahead: &[J],
         b: *const X,
         masks: Masks,
     ) -> [V; VECTORS] {
@@ -121,7 +137,7 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
         let step = if VECTORS == 2 || VECTORS == 3 { 2 } else { 4 };
         const { assert!(2 % CHAINS == 0 || (4 % CHAINS == 0 && VECTORS != 2 && VECTORS != 3)) };
         let (mut value, mut column, mut left) = (values.as_ptr(), columns.as_ptr(), values.len());
-        let (prefetches, base) = (self.prefetches_a, self.rows.base as i32);
+        let prefetches = self.prefetches_a;
         let row_bytes = self.b_strides.0 * size_of::<X>();
         // SAFETY: pointers stay within the entries, or just behind them; the rest is the caller's promise.
         unsafe {
@@ -135,21 +151,21 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                     let at = values.len() - left;
                     if self.prefetches && at + FOUR <= ahead.len() {
                         for &column in &ahead[at..at + FOUR] {
-                            let row = (column as u32 as usize).wrapping_mul(row_bytes);
+                            let row = column.index().wrapping_mul(row_bytes);
                             prefetch_part::<V, C::Acc, X>(b.wrapping_byte_add(row), VECTORS);
                         }
                     }
-                    let columns: [i32; FOUR] = column.cast::<[i32; FOUR]>().read();
-                    if !columns.iter().all(|&column| self.is_inside(column, base)) {
+                    let columns: [J; FOUR] = column.cast::<[J; FOUR]>().read();
+                    if !columns.iter().all(|&column| self.is_inside(column)) {
                         outside();
                     }
-                    let rows = columns.map(|column| column as u32 as usize);
+                    let rows = columns.map(J::index);
                     self.add_four(&mut sums[0], value, b, rows);
                 } else {
                     for at in 0..step {
                         let (value, column) = (*value.add(at), *column.add(at));
                         let sums = &mut sums[at % CHAINS];
-                        self.add_column::<V, VECTORS, MASKED>(sums, value, b, (column, base), masks);
+                        self.add_column::<V, VECTORS, MASKED, J>(sums, value, b, column, masks);
                     }
                 }
                 (value, column) = (value.add(step), column.add(step));
@@ -159,52 +175,39 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                 if at < left {
                     let (value, column) = (*value.add(at), *column.add(at));
                     let sums = &mut sums[at % CHAINS];
-                    self.add_column::<V, VECTORS, MASKED>(sums, value, b, (column, base), masks);
+                    self.add_column::<V, VECTORS, MASKED, J>(sums, value, b, column, masks);
                 }
             }
             total(sums)
         }
     }
 
-    /// Adds `value` times a part of row `column` of B, where columns count from `base` and `b` is that part of row 0, were
-    /// there one. Blocks of several vectors check the column here; for those of one it takes fewer instructions to
-    /// check many at once, which their callers do.
+    /// Adds `value` times a part of row `column` of B; `b` is that part of the row that has the number 0. Blocks of several
+    /// vectors check the column here; for those of one it takes fewer instructions to check many at once, which their
+    /// callers do.
     ///
     /// # Safety
-    /// The requirements of [`Self::block`], and with one vector B has the row.
+    /// The requirements of [`Self::block`], and with one vector B has the row, as it has all rows that the plan's own columns
+    /// name.
     #[inline(always)]
-    unsafe fn add_column<V: Vector<C::Acc>, const VECTORS: usize, const MASKED: bool>(
+    unsafe fn add_column<V: Vector<C::Acc>, const VECTORS: usize, const MASKED: bool, J: ColumnIndex>(
         &self,
         sums: &mut [V; VECTORS],
         value: C::A,
         b: *const X,
-        (column, base): (i32, i32),
+        column: J,
         masks: Masks,
     ) {
-        if VECTORS > 1 && !self.is_inside(column, base) {
+        if VECTORS > 1 && !self.is_inside(column) {
             outside();
         }
         // SAFETY: B has the row; the rest is the caller's promise.
-        unsafe { self.add_row::<V, VECTORS, MASKED>(sums, value, b, column as u32 as usize, masks) };
+        unsafe { self.add_row::<V, VECTORS, MASKED>(sums, value, b, column.index(), masks) };
     }
 
-    /// Returns whether a column index, which counts from the base, is inside of the matrix.
+    /// Returns whether a column is inside of the matrix.
     #[inline(always)]
-    fn is_inside(&self, column: i32, base: i32) -> bool {
-        // An index below the base is a large number.
-        (column.wrapping_sub(base) as u32 as usize) < self.rows.cols
-    }
-
-    /// Returns whether these column indices are inside of the matrix, by a loop that the compiler makes vector
-    /// code of.
-    #[inline(always)]
-    fn are_inside(&self, columns: &[i32]) -> bool {
-        let base = self.rows.base as i32;
-        let mut most = 0;
-        // A negative index is a large number.
-        for &column in columns {
-            most = most.max(column.wrapping_sub(base) as u32);
-        }
-        columns.is_empty() || (most as usize) < self.rows.cols
+    fn is_inside<J: ColumnIndex>(&self, column: J) -> bool {
+        J::are_inside(&[column], self.rows.base, self.rows.cols)
     }
 }

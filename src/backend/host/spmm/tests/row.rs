@@ -1,8 +1,10 @@
 //! Tests of the vectors of `row`: every width of them, every block of columns, and stores past the caches.
 
 use super::*;
+use crate::backend::host::operand::Ints;
 use crate::backend::host::vector::Width;
 use crate::memory::Buffer;
+use crate::select::spmm::own_columns::MOST_ROW_BYTES;
 
 /// Lists the vectors that the processor has.
 fn widths() -> Vec<Width> {
@@ -38,6 +40,9 @@ where
                 case.beta = beta;
                 let c = case.product(width, indices);
                 case.compare(&c);
+                let of_own_columns = case.product_of_own_columns(width, indices);
+                let (c, own) = [&c, &of_own_columns].map(|c| bytemuck::cast_slice::<_, u8>(&c.values)).into();
+                assert!(c == own, "n {n}, {width:?}, {beta:?}");
             }
         }
     }
@@ -55,11 +60,70 @@ where
         c
     }
 
-    /// The same with these matrices in the place of the case's B and C.
+    /// The same with columns of the plan's own.
+    fn product_of_own_columns(&mut self, width: Width, indices: (IndexType, IndexType)) -> Dense<C::Y> {
+        let mut c = self.c.clone();
+        let (b, out) = (self.b.describe(), c.describe());
+        self.product_of_own_columns_in(width, indices, &b, &out);
+        c
+    }
+
+    /// The same with these matrices in the place of the case's B and C. Where the product is to read no others, the
+    /// user's columns are wrong meanwhile.
+    fn product_of_own_columns_in(
+        &self,
+        width: Width,
+        indices: (IndexType, IndexType),
+        b: &DenseMatrix,
+        out: &DenseMatrix,
+    ) {
+        let layout = self.rows_in_place(indices).keep_columns(&context()).unwrap();
+        assert_eq!(layout.own_columns.is_some(), indices.1 == IndexType::I32);
+        let of_sums = C::TYPES.compute.scalar();
+        let are_read = indices == (IndexType::I32, IndexType::I32)
+            && (C::TYPES.x, C::TYPES.y) == (of_sums, of_sums)
+            && !of_sums.is_complex()
+            && self.beta == C::Acc::ZERO
+            && out.order == Order::Row
+            && self.n * size_of::<C::Acc>() <= MOST_ROW_BYTES;
+        let (rows, _) = layout.operand.rows("A").unwrap();
+        let Ints::I32(columns) = rows.indices else {
+            return self.multiply(&layout, width, indices, b, out);
+        };
+        let (to, kept) = (columns.as_ptr().cast_mut(), columns.to_vec());
+        let fill = |columns: &[i32]| {
+            // SAFETY: the case's matrix has as many columns, and nothing reads them meanwhile.
+            unsafe { std::ptr::copy_nonoverlapping(columns.as_ptr(), to, columns.len()) };
+        };
+        let mut wrong = kept.clone();
+        // Rows that are divided have the user's.
+        for row in (0..rows.rows).map(|row| rows.range(row)).filter(|row| are_read && row.len() <= 1 << 14) {
+            wrong[row].fill(i32::MIN);
+        }
+        fill(&wrong);
+        self.multiply(&layout, width, indices, b, out);
+        fill(&kept);
+    }
+
+    /// The product of the user's columns with these matrices in the place of the case's B and C.
     fn product_of(&self, width: Width, indices: (IndexType, IndexType), b: &DenseMatrix, out: &DenseMatrix) {
+        self.multiply(&self.rows_in_place(indices), width, indices, b, out);
+    }
+
+    fn rows_in_place(&self, indices: (IndexType, IndexType)) -> Csr<C::A> {
         let (a, order) = (self.op_a(indices, false), RowOrder::new(Reorder::None));
         let grain = Grain::spmm(self.n * size_of::<C::Acc>());
-        let layout = Csr::<C::A>::build(&context(), &a, Source::InPlace, &order, grain).unwrap();
+        Csr::<C::A>::build(&context(), &a, Source::InPlace, &order, grain).unwrap()
+    }
+
+    fn multiply(
+        &self,
+        layout: &Csr<C::A>,
+        width: Width,
+        indices: (IndexType, IndexType),
+        b: &DenseMatrix,
+        out: &DenseMatrix,
+    ) {
         let scratch = layout.scratch_of::<C>(&self.problem(indices), self.n);
         let execution = Execution::new((scratch[0] + scratch[1]) * size_of::<C::Acc>());
         let scalars = (scalar(&self.alpha), scalar(&self.beta));
@@ -169,11 +233,19 @@ fn check_offsets<T: Number + From<f32>, C: Combo<X = T, Y = T, Acc = T>>() {
                     DenseMatrix { values: Address::new(b[b_offset..].as_mut_ptr()), ..case.b.describe() };
                 let of_c =
                     DenseMatrix { values: Address::new(c[c_offset..].as_mut_ptr()), ..case.c.describe() };
-                case.product_of(width, indices, &of_b, &of_c);
-                for (at, c) in c.iter().enumerate() {
-                    let expected = at.checked_sub(c_offset).and_then(|at| first.values.get(at));
-                    let expected = *expected.unwrap_or(&5.0.into());
-                    assert!(c.get() == expected.get(), "n {n}, {width:?}, {b_offset}, {c_offset}: {at}");
+                for is_own in [false, true] {
+                    match is_own {
+                        false => case.product_of(width, indices, &of_b, &of_c),
+                        true => case.product_of_own_columns_in(width, indices, &of_b, &of_c),
+                    }
+                    for (at, c) in c.iter().enumerate() {
+                        let expected = at.checked_sub(c_offset).and_then(|at| first.values.get(at));
+                        let expected = *expected.unwrap_or(&5.0.into());
+                        let what = format!("n {n}, {width:?}, {b_offset}, {c_offset}, {is_own}: {at}");
+                        assert!(c.get() == expected.get(), "{what}");
+                    }
+                    c.fill(5.0.into());
+                    c[c_offset..][..case.c.values.len()].copy_from_slice(&case.c.values);
                 }
             }
         }
@@ -287,5 +359,54 @@ fn indices_changed_after_analysis_are_refused() {
         }
         changed(offsets, rows, 7 * rows as i32 + 2);
         assert_eq!(before.values, case.execute(&*executor).values);
+    }
+}
+
+/// Products of the plan's own columns do not read the user's, and check row offsets as others do. With more than 2^16
+/// columns those of the plan have 32 bits.
+#[test]
+fn own_columns_are_those_of_analysis() {
+    use crate::matrix::SparseArrays;
+    let rows = 300;
+    let mut random = Random::new(41);
+    let ops = (Operation::NonTranspose, Operation::NonTranspose);
+    for cols in [90, 1 << 16, (1 << 16) + 1] {
+        let matrix = UnsortedMatrix::<f32>::random::<f32>(&mut random, IndexBase::One, cols, &vec![7; rows]);
+        for n in [1, 8, 16, 32, 64] {
+            let mut case = Case::<F32>::new(&mut random, &matrix, ops, n, (Order::Row, Order::Row));
+            case.beta = 0.0;
+            let problem = case.problem(WIDTHS[0]);
+            let choice = Choice { keeps_columns: true, ..Choice::new(Algorithm::Row, Source::InPlace) };
+            let executor = build(&context(), &problem, &choice).unwrap();
+            let before = case.execute(&*executor);
+            case.compare(&before);
+            let SparseArrays::Csr(arrays) = problem.a.arrays else { panic!("it is CSR") };
+            let (offsets, columns) = (arrays.offsets.as_mut_ptr::<i32>(), arrays.indices.as_mut_ptr::<i32>());
+            for column in [0, 1, cols as i32, cols as i32 + 1, -1, i32::MIN, i32::MAX] {
+                // SAFETY: the array has the place, and nothing reads it while no product runs.
+                let kept = unsafe { columns.add(1000).replace(column) };
+                assert_eq!(before.values, case.execute(&*executor).values, "{cols} columns, n {n}, {column}");
+                // SAFETY: as above.
+                unsafe { columns.add(1000).write(kept) };
+            }
+            for (at, offset) in [(1, -5), (150, i32::MIN), (299, i32::MAX), (rows, 7 * rows as i32 + 2)] {
+                // SAFETY: as above.
+                let kept = unsafe { offsets.add(at).replace(offset) };
+                let run = std::panic::AssertUnwindSafe(|| case.execute(&*executor));
+                assert!(std::panic::catch_unwind(run).is_err(), "n {n}, {offset} in place of {kept} at {at}");
+                // SAFETY: as above.
+                unsafe { offsets.add(at).write(kept) };
+            }
+            // A product that adds to C reads the user's columns, and checks them.
+            case.beta = 0.5;
+            // SAFETY: as above.
+            let kept = unsafe { columns.add(1000).replace(-1) };
+            let run = std::panic::AssertUnwindSafe(|| case.execute(&*executor));
+            assert!(std::panic::catch_unwind(run).is_err(), "n {n}, beta");
+            // SAFETY: as above.
+            unsafe { columns.add(1000).write(kept) };
+            let sum = case.execute(&*executor);
+            case.compare(&sum);
+        }
     }
 }
