@@ -7,7 +7,9 @@ use super::Block;
 use super::RowProduct;
 use crate::backend::host::columns::{ColumnIndex, Columns};
 use crate::backend::host::schedule::Work;
-use crate::backend::host::vector::{Vector, Width};
+use crate::backend::host::vector::Vector;
+#[cfg(target_arch = "x86_64")]
+use crate::backend::host::vector::Width;
 use crate::select::spmm::own_columns::MOST_ROW_BYTES;
 use crate::support::Combo;
 use crate::types::{Element, Storage};
