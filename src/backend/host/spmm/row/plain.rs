@@ -94,8 +94,8 @@ impl<'a, C: Combo, X: Storage<C::Acc>> RowProduct<'a, C, X> {
                 outside();
             }
             // SAFETY: the arrays have these entries, and `nnz` is no more than there are columns; with one vector the
-            // columns have been checked, or they are the plan's own. C has the row, and has the type of the sums; streamed rows are as in `store`. The
-            // rest is the caller's promise.
+            // columns have been checked, or they are the plan's own. C has the row, and has the type of the sums; streamed
+            // rows are as in `store`. The rest is the caller's promise.
             unsafe {
                 let (values, own) = (values.get_unchecked(entry..end), columns.get_unchecked(entry..end));
                 let ahead = columns.get_unchecked(nnz.min(entry + AHEAD)..);
