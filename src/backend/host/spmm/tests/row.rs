@@ -3,6 +3,7 @@
 use super::*;
 use crate::backend::host::operand::Ints;
 use crate::backend::host::vector::Width;
+use crate::matrix::SparseArrays;
 use crate::memory::Buffer;
 use crate::select::spmm::own_columns::MOST_ROW_BYTES;
 
@@ -60,7 +61,7 @@ where
         c
     }
 
-    /// The same with columns of the plan's own.
+    /// Computes the product of columns of the plan's own, with vectors of this width.
     fn product_of_own_columns(&mut self, width: Width, indices: (IndexType, IndexType)) -> Dense<C::Y> {
         let mut c = self.c.clone();
         let (b, out) = (self.b.describe(), c.describe());
@@ -68,7 +69,7 @@ where
         c
     }
 
-    /// The same with these matrices in the place of the case's B and C. Where the product is to read no others, the
+    /// Computes that product with these matrices in the place of the case's B and C. Where it is to read no others, the
     /// user's columns are wrong meanwhile.
     fn product_of_own_columns_in(
         &self,
@@ -86,20 +87,26 @@ where
             && self.beta == C::Acc::ZERO
             && out.order == Order::Row
             && self.n * size_of::<C::Acc>() <= MOST_ROW_BYTES;
-        let (rows, _) = layout.operand.rows("A").unwrap();
-        let Ints::I32(columns) = rows.indices else {
-            return self.multiply(&layout, width, indices, b, out);
+        let SparseArrays::Csr(arrays) = self.op_a(indices, false).a.arrays else { panic!("it is CSR") };
+        let (kept, wrong) = {
+            let (rows, _) = layout.operand.rows("A").unwrap();
+            let Ints::I32(columns) = rows.indices else {
+                return self.multiply(&layout, width, indices, b, out);
+            };
+            let mut wrong = columns.to_vec();
+            // Rows that are divided have the user's.
+            for row in
+                (0..rows.rows).map(|row| rows.range(row)).filter(|row| are_read && row.len() <= 1 << 14)
+            {
+                wrong[row].fill(i32::MIN);
+            }
+            (columns.to_vec(), wrong)
         };
-        let (to, kept) = (columns.as_ptr().cast_mut(), columns.to_vec());
         let fill = |columns: &[i32]| {
+            let to = arrays.indices.as_mut_ptr::<i32>();
             // SAFETY: the case's matrix has as many columns, and nothing reads them meanwhile.
             unsafe { std::ptr::copy_nonoverlapping(columns.as_ptr(), to, columns.len()) };
         };
-        let mut wrong = kept.clone();
-        // Rows that are divided have the user's.
-        for row in (0..rows.rows).map(|row| rows.range(row)).filter(|row| are_read && row.len() <= 1 << 14) {
-            wrong[row].fill(i32::MIN);
-        }
         fill(&wrong);
         self.multiply(&layout, width, indices, b, out);
         fill(&kept);
@@ -327,7 +334,6 @@ fn large_operands_and_divided_rows_agree_with_a_naive_loop() {
 /// blocks of one, two and more vectors.
 #[test]
 fn indices_changed_after_analysis_are_refused() {
-    use crate::matrix::SparseArrays;
     let (rows, cols) = (300, 90);
     let mut random = Random::new(23);
     let matrix = UnsortedMatrix::<f32>::random::<f32>(&mut random, IndexBase::One, cols, &vec![7; rows]);
@@ -366,7 +372,6 @@ fn indices_changed_after_analysis_are_refused() {
 /// columns those of the plan have 32 bits.
 #[test]
 fn own_columns_are_those_of_analysis() {
-    use crate::matrix::SparseArrays;
     let rows = 300;
     let mut random = Random::new(41);
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
