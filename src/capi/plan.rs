@@ -147,9 +147,10 @@ pub extern "C" fn tarsiaPlan_setSelfContained(plan: tarsiaPlan_t, selfContained:
 /// the distances between columns, or memory is missing, the plan reads the user's columns. tarsiaPlan_getInfo
 /// says in reason which it does. Offsets are read in place, so that all arrays of A must stay.
 ///
-/// On the host a plan of SpMM, whatever this setting, copies 32-bit columns where a row of C has up to 256
-/// bytes, 2 or 4 bytes per entry: products for beta = 0 then need not check them. It does so with efforts DEFAULT
-/// and TUNED, if stated executes pay for it, and memory is there.
+/// On the host a plan of SpMM on rows in place, whatever this setting, copies their columns if offsets and
+/// indices have 32 bits, B and C are real and of the compute type, and C is stored by rows of up to 256 bytes
+/// (by nHint): 2 or 4 bytes per entry, for which products for beta = 0 need not check columns. It does so with
+/// efforts DEFAULT and TUNED, if stated executes pay for it, and memory is there.
 ///
 /// Statuses: INVALID_VALUE (plan, valuesInPlace not 0 or 1), INVALID_STATE (analyzed already).
 /// tarsiaPlan_analyze returns NOT_SUPPORTED for another algorithm by name, another format or op, a matrix in

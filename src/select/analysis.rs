@@ -96,8 +96,8 @@ pub const H100: Costs = Costs {
 };
 
 /// Costs on two threads of a server processor. Measured are `sell` as SpMV's default, `row` as SpMM's and
-/// `hash` as SpGEMM's. `columns` are those of SpMM `row`, measured on one thread of an Ice Lake server
-/// (docs/algorithms/host.md, "Columns of the plan's own"). Estimated are `csr` like `row`, which checks and cuts the same
+/// `hash` as SpGEMM's. `columns` are those of SpMM `row`, a little more than was measured on one thread of an Ice
+/// Lake server (docs/algorithms/host.md, "Columns of the plan's own"). Estimated are `csr` like `row`, which checks and cuts the same
 /// rows; the other layouts like `sell`, those of blocks of rows at twice as much; `copy` like `sell` without what `row`
 /// takes; and orders as on the H100, where the host computes them.
 pub const HOST: Costs = Costs {

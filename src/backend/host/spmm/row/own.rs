@@ -3,8 +3,7 @@
 
 use std::ops::Range;
 
-use super::Block;
-use super::RowProduct;
+use super::{Block, RowProduct};
 use crate::backend::host::columns::{ColumnIndex, Columns};
 use crate::backend::host::schedule::Work;
 use crate::backend::host::vector::Vector;
@@ -38,7 +37,8 @@ impl<C: Combo, X: Storage<C::Acc>> RowProduct<'_, C, X> {
         else {
             return false;
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise. The plan's own columns are less than their matrix's number of columns, which
+        // `multiply_by` has compared with the rows of B.
         unsafe {
             match own.columns() {
                 Columns::Narrow(columns) => {
