@@ -279,6 +279,7 @@ constexpr int PAGE_WORDS = 512;
 extern "C" __global__ void __launch_bounds__(PAGE_WORDS)
     read_back(u64 *page, volatile u64 *out, int64_t count, const u64 *first, const u64 *second,
               Arrival arrival) {
+    wait_for_previous();
     const int at = threadIdx.x;
     const u64 word = page[at];
     if (at < count)

@@ -41,7 +41,7 @@ enum Word {
     BLOCKS_4,
     WORDS
 };
-constexpr int MOST_BLOCKS = 48;
+constexpr int MOST_BLOCKS = 16;
 constexpr int BLOCK_LOG2 = 2;
 constexpr u64 GROUP = 64;
 constexpr int64_t NARROW_SPAN = 1 << 16;
@@ -109,7 +109,7 @@ __device__ void sample_run(const O *offsets, const J *indices, int64_t base, int
     // this, some lane would wait for memory at nearly every turn of that loop.
     constexpr int OF_SECTOR = 32 / sizeof(J);
     unsigned touched = 0;
-#pragma unroll 12
+#pragma unroll
     for (int i = 0; i < (MOST_BLOCKS << BLOCK_LOG2) / OF_SECTOR; i++) {
         if (start + i * OF_SECTOR < end)
             touched ^= unsigned(indices[start + i * OF_SECTOR]);

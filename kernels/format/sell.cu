@@ -3,11 +3,13 @@
 //
 // Order of the kernels: those of shared.cu (only if rows may share columns), sell_order,
 // scan_windows, sell_heads, sell_measure, sell_columns, scan_windows; then the host knows all
-// sizes, and sell_fill comes last.
+// sizes, and sell_fill comes last. The kernels of this file begin early, and wait for the one
+// before them in their first statement.
 
 #include "format/bits.cuh"
 #include "format/warp_sell.cuh"
 #include "format/windows.cuh"
+#include "ptx/launch.cuh"
 #include "ptx/stores.cuh"
 #include "ptx/warp.cuh"
 
@@ -681,23 +683,27 @@ using namespace tarsia::convert;
 #define KERNEL_order(name, O)                                                                      \
     GLOBAL name(const int##O##_t *offsets, const uint8_t *same, RULES, uint32_t *order,            \
                 int64_t *slices, int64_t *blocks, int64_t *values, int64_t *several) {             \
+        wait_for_previous();                                                                       \
         order_items(offsets, same, GIVEN, order, {slices, blocks, values, several});               \
     }
 KERNELS(order, (), (sell_order_32, 32), (sell_order_64, 64))
 #define KERNEL_heads(name, O)                                                                      \
     GLOBAL name(const int##O##_t *offsets, const uint32_t *order, RULES, int64_t *slices,          \
                 int64_t *blocks, int64_t *values, int64_t *several, SliceHead *heads) {            \
+        wait_for_previous();                                                                       \
         make_heads(offsets, order, GIVEN, {slices, blocks, values, several}, heads);               \
     }
 KERNELS(heads, (), (sell_heads_32, 32), (sell_heads_64, 64))
 // Grid: one block of 1,024 threads per array.
 extern "C" __global__ void __launch_bounds__(1024)
     scan_windows(int64_t *arrays, int64_t windows, int64_t *sums) {
+    wait_for_previous();
     scan_array(arrays + int64_t(blockIdx.x) * (windows + 1), windows, sums + blockIdx.x);
 }
 // Grid: any number of blocks.
 GLOBAL sell_columns(RULES, const int64_t *slices, const int64_t *blocks, SliceHead *heads,
                     int64_t *narrow, int64_t *wide) {
+    wait_for_previous();
     place_columns(GIVEN, slices, blocks, heads, narrow, wide);
 }
 // Grid: at least ceil(slices · WARP / THREADS) blocks.
@@ -705,6 +711,7 @@ GLOBAL sell_columns(RULES, const int64_t *slices, const int64_t *blocks, SliceHe
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base,                \
                 const uint32_t *order, RULES, const int64_t *slices, const int64_t *blocks,        \
                 SliceHead *heads) {                                                                \
+        wait_for_previous();                                                                       \
         measure_slices(offsets, indices, base, order, GIVEN, slices, blocks, heads);               \
     }
 KERNELS(measure, (), (sell_measure_32_32, 32, 32), (sell_measure_64_32, 64, 32),
@@ -715,6 +722,7 @@ KERNELS(measure, (), (sell_measure_32_32, 32, 32), (sell_measure_64_32, 64, 32),
                const int64_t *narrow_before, const int64_t *wide_before, SliceHead *heads,         \
                BITS_##bits *out_values, uint16_t *narrow, uint32_t *wide, const uint64_t *from,    \
                uint##P##_t *positions) {                                                           \
+        wait_for_previous();                                                                       \
         fill_slices(offsets, indices, values, base, order, GIVEN, slices, narrow_before,           \
                     wide_before, heads, out_values, narrow, wide, from, positions);                \
     }

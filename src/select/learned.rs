@@ -14,6 +14,8 @@
 
 pub(super) mod file;
 
+use std::hint::black_box;
+
 use super::spmm::copies::PACK;
 use super::spmm::{shape, SpmmStatistics};
 use crate::algorithm::Algorithm;
@@ -27,7 +29,7 @@ const VALUE_BYTES: usize = 3;
 
 impl SpmmStatistics {
     /// Version of the numbers; raised when a name of [`Self::NAMES`] is added, removed or counted in another
-    /// way.
+    /// way. How many windows are sampled does not count.
     pub const VERSION: u32 = 1;
     /// Names of [`Self::numbers`].
     pub const NAMES: [&str; NUMBERS] = [
@@ -90,6 +92,8 @@ impl SpmmStatistics {
 
 /// Largest magnitude of a logarithm that is evaluated; larger ones exceed all bounds.
 const FARTHEST: f64 = 1.25;
+/// Number of trees that are walked side by side.
+const TOGETHER: usize = 8;
 /// Unit of a leaf.
 const UNIT: f64 = 1e-4;
 
@@ -130,24 +134,56 @@ impl Learned {
     fn inputs(&self) -> usize {
         NUMBERS + 3 + self.relative.len()
     }
+
+    /// Brings all trees into the processor's caches. A choice compares a few numbers of each cache line of them, in an
+    /// order that no processor predicts, and takes several times as long if they come from memory
+    /// (docs/algorithms/memory-and-streams.md, "Choices and counts of SpMM").
+    pub fn load_into_cache(&self) {
+        for (_, forest) in &self.forests {
+            forest.inputs.iter().step_by(CACHE_LINE).for_each(|input| _ = black_box(*input));
+            forest
+                .limits
+                .iter()
+                .step_by(CACHE_LINE / size_of::<f32>())
+                .for_each(|limit| _ = black_box(*limit));
+            forest.leaves.iter().step_by(CACHE_LINE / size_of::<i16>()).for_each(|leaf| _ = black_box(*leaf));
+        }
+    }
 }
+
+/// Bytes of a line of a processor's caches.
+const CACHE_LINE: usize = 64;
 
 impl Forest {
     /// Sum of the trees' leaves: the logarithm of the factor, in ten-thousandths.
     fn log(&self, depth: u32, numbers: &[f32]) -> i32 {
+        // An input is any number of 8 bits; those beyond the given numbers read as 0.
+        let mut all = [0.0; 1 << u8::BITS];
+        all[..numbers.len()].copy_from_slice(numbers);
+        let trees = self.leaves.len() >> depth;
+        let whole = trees - trees % TOGETHER;
+        let groups = (0..whole).step_by(TOGETHER).map(|first| self.leaves_of::<TOGETHER>(depth, first, &all));
+        let others = (whole..trees).map(|tree| self.leaves_of::<1>(depth, tree, &all));
+        groups.chain(others).fold(self.base, i32::wrapping_add)
+    }
+
+    /// Sum of the leaves that T trees from `first` on lead to. The trees are walked side by side, since the steps of one
+    /// wait for each other.
+    fn leaves_of<const T: usize>(&self, depth: u32, first: usize, numbers: &[f32; 1 << u8::BITS]) -> i32 {
         let leaves = 1_usize << depth;
         let splits = leaves - 1;
-        let trees = self.inputs.chunks_exact(splits).zip(self.limits.chunks_exact(splits));
-        let trees = trees.zip(self.leaves.chunks_exact(leaves));
-        let of_tree = |((inputs, limits), leaves): ((&[u8], &[f32]), &[i16])| {
-            let mut place = 0;
-            for _ in 0..depth {
-                let number = numbers.get(usize::from(inputs[place])).copied().unwrap_or(0.0);
-                place = 2 * place + if number <= limits[place] { 1 } else { 2 };
+        let inputs = &self.inputs[first * splits..][..T * splits];
+        let limits = &self.limits[first * splits..][..T * splits];
+        let mut places = [0; T];
+        for _ in 0..depth {
+            for (tree, place) in places.iter_mut().enumerate() {
+                let at = tree * splits + *place;
+                let number = numbers[usize::from(inputs[at])];
+                *place = 2 * *place + 2 - usize::from(number <= limits[at]);
             }
-            i32::from(leaves[place - splits])
-        };
-        trees.map(of_tree).fold(self.base, i32::wrapping_add)
+        }
+        let leaf = |(tree, place)| i32::from(self.leaves[(first + tree) * leaves + place - splits]);
+        places.into_iter().enumerate().map(leaf).sum()
     }
 }
 
@@ -164,7 +200,7 @@ fn ends_inside_pack(numbers: &[f32]) -> f32 {
 }
 
 /// Returns whether products of these types are among the learned ones: real, and all of one type.
-fn is_measured(types: Types) -> bool {
+pub(super) fn is_measured(types: Types) -> bool {
     !types.a.is_complex() && [types.x, types.y] == [types.a; 2]
 }
 

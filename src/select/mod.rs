@@ -21,7 +21,6 @@ use self::analysis::Amortized;
 pub use self::choice::{Choice, Clusters, Decided, Method, Multiplier, RowOrder, Source};
 use self::device::Ratios;
 pub use self::inspection::{SpgemmInspection, SpmmInspection, SpmvInspection};
-use self::learned::Correction;
 use self::roofline::Machine;
 use self::spmv::statistics::SpmvStatistics;
 use self::spmv::{estimate, Widths};
@@ -186,19 +185,19 @@ fn seconds_of_row(
     corrected
 }
 
-/// Least corrected seconds of algorithms with the rows in their order.
+/// Least seconds of algorithms with the rows in their order, from what is predicted for each and the seconds as they
+/// are corrected.
 fn least_in_order(
     problem: &SpmmProblem,
     of_rows: (&spmm::Rates, &spmm::SpmmStatistics),
-    (in_order, correction): (&[(Algorithm, f64)], Option<&Correction<'_>>),
+    in_order: &[(Algorithm, spmm::Estimate, f64)],
 ) -> Result<f64> {
     let mut least = f64::INFINITY;
-    for &(algorithm, predicted) in in_order {
-        let corrected = spmm::corrected(correction, algorithm, predicted);
+    for &(algorithm, predicted, corrected) in in_order {
         least = match algorithm {
             Algorithm::Row => sources(&problem.a, problem.op, "A")?
                 .into_iter()
-                .map(|source| seconds_of_row(problem, source, of_rows, (predicted, corrected)))
+                .map(|source| seconds_of_row(problem, source, of_rows, (predicted.seconds, corrected)))
                 .fold(least, f64::min),
             _ => least.min(corrected),
         };
@@ -485,34 +484,43 @@ pub fn spmm(
         };
         let clustered =
             inspection.clustered.as_ref().map(|statistics| (statistics, of(statistics, Algorithm::Window)));
-        let in_order =
-            rows.iter().map(|row| (row.algorithm, of(&inspection.statistics, row.algorithm).seconds));
-        let in_order: Vec<_> = in_order.collect();
+        let in_order = rows
+            .iter()
+            .map(|row| (row.algorithm, of(&inspection.statistics, row.algorithm)))
+            .collect::<Vec<_>>();
+        let predicted: Vec<_> =
+            in_order.iter().map(|(algorithm, found)| (*algorithm, found.seconds)).collect();
         let n = problem.n_hint;
-        let own = spmm::correction(machine, &inspection.statistics, types, n, &in_order);
+        let own = spmm::correction(machine, &inspection.statistics, types, n, &predicted);
         let of_rows = (rates, &inspection.statistics);
+        // A correction takes microseconds, and is computed once for each algorithm.
+        let in_order: Vec<_> = in_order
+            .into_iter()
+            .map(|(algorithm, found)| {
+                (algorithm, found, spmm::corrected(own.as_ref(), algorithm, found.seconds))
+            })
+            .collect();
         let gains = match &clustered {
             Some((statistics, found)) => {
                 let of_clusters =
-                    spmm::correction_of_clusters(machine, statistics, types, n, (&in_order, found.seconds));
+                    spmm::correction_of_clusters(machine, statistics, types, n, (&predicted, found.seconds));
                 let with = spmm::corrected(of_clusters.as_ref(), Algorithm::Window, found.seconds);
-                let best = least_in_order(problem, of_rows, (&in_order, own.as_ref()))?;
-                spmm::clusters_pay(with, best, own.is_some()).then_some((*found, of_clusters))
+                let best = least_in_order(problem, of_rows, &in_order)?;
+                spmm::clusters_pay(with, best, own.is_some()).then_some((*found, with))
             }
             None => None,
         };
         let (a, effort) = (&problem.a, settings.effort);
         let choices = dense_choices(a, problem.op, rows, effort, Some(amortized), |algorithm, source| {
-            let (found, correction) = match (algorithm, &gains) {
-                (Algorithm::Window, Some((found, of_clusters))) => (*found, of_clusters),
-                _ => (of(&inspection.statistics, algorithm), &own),
-            };
-            let corrected = spmm::corrected(correction.as_ref(), algorithm, found.seconds);
-            let seconds = match algorithm {
-                Algorithm::Row => seconds_of_row(problem, source, of_rows, (found.seconds, corrected)),
-                _ => corrected,
-            };
-            (found.bytes, seconds)
+            let (_, found, corrected) =
+                in_order.iter().find(|(other, ..)| *other == algorithm).expect("rows are of the same table");
+            match (algorithm, &gains) {
+                (Algorithm::Window, Some((found, with))) => (found.bytes, *with),
+                (Algorithm::Row, _) => {
+                    (found.bytes, seconds_of_row(problem, source, of_rows, (found.seconds, *corrected)))
+                }
+                _ => (found.bytes, *corrected),
+            }
         })?;
         let mut choices = different_first(choices);
         let found = match (settings.reorder, &gains) {

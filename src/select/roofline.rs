@@ -8,6 +8,7 @@ use super::spmm;
 use super::spmv::{self, Rates};
 use super::{index_bytes, Source};
 use crate::matrix::SparseMatrix;
+use crate::support::Types;
 use crate::types::{ComputeType, DataType, Operation};
 
 /// Constants of the cost model for a kind of machine, scaled for GPUs by the attributes that the driver
@@ -89,6 +90,14 @@ impl Machine {
     /// Memory bandwidth relative to the machine that the constants were fitted on.
     pub(super) fn memory_ratio(&self) -> f64 {
         self.ratios.memory
+    }
+
+    /// Brings what a choice among SpMM's algorithms reads into the processor's caches, if anything was learned for this
+    /// machine and these types: for a time in which the processor has nothing else to do.
+    pub fn prepare_spmm_choice(&self, types: Types) {
+        if let Some(learned) = self.learned.filter(|_| learned::is_measured(types)) {
+            learned().load_into_cache();
+        }
     }
 
     /// Rates of SpMM's algorithms, if they are known.

@@ -175,6 +175,7 @@ extern "C" {
     ) -> u32;
     pub fn cuStreamGetId(stream: Raw, id: *mut u64) -> u32;
     pub fn cuStreamIsCapturing(stream: Raw, status: *mut c_int) -> u32;
+    pub fn cuStreamQuery(stream: Raw) -> u32;
     pub fn cuStreamSynchronize(stream: Raw) -> u32;
     pub fn cuStreamWaitEvent(stream: Raw, event: Raw, flags: c_uint) -> u32;
     pub fn cuThreadExchangeStreamCaptureMode(mode: *mut c_int) -> u32;

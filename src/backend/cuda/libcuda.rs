@@ -167,6 +167,7 @@ trampolines! {
     cuStreamDestroy_v2
     cuStreamGetFlags
     cuStreamGetPriority
+    cuStreamQuery
     cuStreamSynchronize
     cuStreamWaitEvent
     cuSurfObjectCreate

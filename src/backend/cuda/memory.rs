@@ -375,6 +375,15 @@ impl<T: Pod> DeviceBuffer<T> {
         Ok(buffer)
     }
 
+    /// Marks the buffer as filled if its stream has no work left, so that the library keeps its memory for the next
+    /// analysis when it is dropped. Never blocks. Only for buffers of an analysis in progress, whose stream exists.
+    pub fn mark_filled_if_idle(&mut self) {
+        let _relaxed = Relaxed::enter();
+        // SAFETY: the stream is the caller's or NULL.
+        let is_idle = |stream: &mut Address| unsafe { driver::cuStreamQuery(raw(*stream)) } == 0;
+        _ = self.pending.take_if(is_idle);
+    }
+
     /// Address of the first element; NULL if there is none.
     pub fn address(&self) -> Address {
         self.block.address()

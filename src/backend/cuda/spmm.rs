@@ -121,7 +121,7 @@ impl SpmmBackend for Cuda {
 
 /// Computes the statistics of the pattern that the choice of an algorithm uses. Blocks.
 fn inspect(cx: &DeviceCall<'_>, problem: &SpmmProblem, among: &[Algorithm]) -> Result<SpmmInspection> {
-    let shared = SharedResults::new(cx.device);
+    let shared = SharedResults::for_choice(cx.device);
     let analysis = Analysis { cx, problem, shared: &shared };
     let (statistics, clustered) = (analysis.statistics()?, analysis.clustered_statistics(among)?);
     Ok(SpmmInspection { statistics, clustered, backend_state: Box::new(shared) })

@@ -8,15 +8,10 @@ use super::{gather, numbered, row_of, Entry, HEIGHTS};
 use crate::matrix::compressed::Pattern;
 use crate::types::Index;
 
-/// log2 of the largest number of sampled windows: each of their rows counts four times; 313 windows took
-/// 49 µs on an H100. With eight times as many, choices were the same (docs/algorithms/memory-and-streams.md, "Analyses of
-/// SpMV and SpMM").
-const MOST_SAMPLES: u32 = 8;
-/// log2 of the smallest number of sampled windows, for windows of many entries: about one window per
-/// multiprocessor of an H100.
-const LEAST_SAMPLES: u32 = 7;
-/// Number of entries above which fewer windows are sampled.
-const MOST_ENTRIES: usize = 1 << 22;
+/// log2 of the number of sampled windows. Of 848 products of 53 matrices, 64 windows give 11 another algorithm than all
+/// windows do, none another height, and the same loss against the fastest algorithm; 32 windows give seven another
+/// height (docs/algorithms/memory-and-streams.md, "Choices and counts of SpMM").
+const SAMPLES_LOG2: u32 = 6;
 /// Number of entries above which a window is left out: counting it would outlast all others.
 const MOST_WINDOW_ENTRIES: usize = 1 << 17;
 
@@ -52,11 +47,9 @@ pub struct Counts {
 }
 
 /// Returns the number of windows of 64 rows, and log2 of how many are sampled, or `None` if all are counted.
-pub fn samples(rows: usize, nnz: usize) -> (usize, Option<u32>) {
+pub fn samples(rows: usize) -> (usize, Option<u32>) {
     let windows = rows.div_ceil(HEIGHTS[3]);
-    let by_entries = (MOST_ENTRIES / (nnz / windows.max(1)).max(1)).max(1).ilog2();
-    let log2 = by_entries.clamp(LEAST_SAMPLES, MOST_SAMPLES);
-    (windows, (windows > 1 << log2).then_some(log2))
+    (windows, (windows > 1 << SAMPLES_LOG2).then_some(SAMPLES_LOG2))
 }
 
 /// Returns the number of the window that is sample `k`.
@@ -77,7 +70,7 @@ impl Counts {
         scratch: &mut [Entry],
     ) -> Self {
         let mut out = Counts { rows, nnz: pattern.indices.len(), ..Counts::default() };
-        let (windows, samples_log2) = samples(rows, out.nnz);
+        let (windows, samples_log2) = samples(rows);
         for sample in 0..samples_log2.map_or(windows, |log2| 1 << log2) {
             let first = window_of(sample, samples_log2, windows) * HEIGHTS[3];
             let range = first..rows.min(first + HEIGHTS[3]);

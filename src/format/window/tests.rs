@@ -164,21 +164,22 @@ fn counts_say_how_often_a_row_of_b_is_used() {
     });
 }
 
-/// In a large matrix where 512 windows have rows of six entries and all others rows of one, the counts of the
-/// sample scale to nearly those of all windows.
+/// In a large matrix where every third window has rows of two entries and all others have rows of one, the counts of
+/// the sample scale to nearly those of all windows.
 #[test]
 fn a_sample_of_a_large_matrix_is_counted() {
     let rows = 64 * 20_000;
     let mut lengths = vec![1; rows];
-    for window in 0..512 {
-        lengths[window * 64 * 39..][..64].fill(6);
+    for window in (0..20_000).step_by(3) {
+        lengths[window * 64..][..64].fill(2);
     }
     let matrix = TestMatrix::new(0, rows, &lengths, |row, entry| row / 64 * 64 + entry);
     let pattern = matrix.pattern();
-    let mut scratch = vec![[0; 2]; 64 * 6];
+    let mut scratch = vec![[0; 2]; 64 * 2];
     let counts = Counts::of(&pattern, rows, SHAPE, &mut scratch);
-    assert_eq!(statistics::samples(rows, matrix.values.len()), (20_000, Some(8)));
-    assert!((64 * 256..64 * 256 + 64 * 5 * 64).contains(&counts.sampled_nnz));
+    assert_eq!(statistics::samples(rows), (20_000, Some(6)));
+    // A third of 64 windows, give or take a third of these.
+    assert!((64 * (64 + 14)..64 * (64 + 29)).contains(&counts.sampled_nnz), "{}", counts.sampled_nnz);
     assert_eq!(counts.all_columns(8), matrix.values.len() as f64 / counts.reuse(8));
     let (blocks, tiles) = counts.all_blocks(16, SHAPE);
     assert!(blocks == tiles && (blocks / (rows as f64 / 16.0) - 1.0).abs() < 0.1, "{blocks}");
@@ -190,13 +191,14 @@ fn a_sample_of_a_large_matrix_is_counted() {
 
 #[test]
 fn a_window_of_each_part_is_looked_at() {
-    for (rows, nnz) in [(64 * 256, 1), (64 * 257, 1), (64 * 3000 - 5, 64 * 3000), (100_000, 1 << 28)] {
-        let (windows, log2) = statistics::samples(rows, nnz);
+    for rows in [1, 64 * 63, 64 * 64, 64 * 65, 64 * 3000 - 5, 100_000] {
+        let (windows, log2) = statistics::samples(rows);
         assert_eq!(windows, rows.div_ceil(64));
         let count = log2.map_or(windows, |log2| 1 << log2);
-        assert!(count <= windows && (128.min(windows)..=256).contains(&count));
+        assert_eq!((count, log2), (windows.min(64), (windows > 64).then_some(6)));
         let found: Vec<_> = (0..count).map(|k| statistics::window_of(k, log2, windows)).collect();
-        assert!(found.is_sorted_by(|a, b| a < b) && found[count - 1] < windows);
+        let of_part = |k: usize| k * windows / count..(k + 1) * windows / count;
+        assert!(found.iter().enumerate().all(|(k, window)| of_part(k).contains(window)), "{found:?}");
     }
 }
 

@@ -51,6 +51,35 @@ fn trees_are_walked_and_bounded() {
     assert!(Correction::new(&learned(vec![]), &[], &[]).is_none());
 }
 
+/// Trees that are walked side by side lead to the leaves that each leads to by itself.
+#[test]
+fn trees_are_walked_together_as_alone() {
+    const DEPTH: u32 = 3;
+    let mut random = matrices::SplitMix64::new(5);
+    let mut draw = |n: u64| random.below(n);
+    let numbers: Vec<f32> = (0..30).map(|_| draw(100) as f32).collect();
+    for trees in [0, 1, TOGETHER - 1, TOGETHER, TOGETHER + 1, 3 * TOGETHER + 5] {
+        let splits = trees * ((1 << DEPTH) - 1);
+        let forest = Forest {
+            base: -7,
+            // Some inputs have no number, which is 0 then.
+            inputs: (0..splits).map(|_| draw(40) as u8).collect(),
+            limits: (0..splits).map(|_| draw(100) as f32).collect(),
+            leaves: (0..trees << DEPTH).map(|_| draw(60_000) as i16).collect(),
+        };
+        let alone = (0..trees).map(|tree| {
+            let mut place = 0;
+            for _ in 0..DEPTH {
+                let split = 7 * tree + place;
+                let number = numbers.get(usize::from(forest.inputs[split])).copied().unwrap_or(0.0);
+                place = 2 * place + if number <= forest.limits[split] { 1 } else { 2 };
+            }
+            i32::from(forest.leaves[8 * tree + place - 7])
+        });
+        assert_eq!(forest.log(DEPTH, &numbers), alone.sum::<i32>() - 7, "{trees} trees");
+    }
+}
+
 #[test]
 fn others_times_count() {
     let weights = weights();

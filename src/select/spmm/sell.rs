@@ -1,6 +1,9 @@
 //! Distribution of the columns of C over the lanes of a device for SpMM `sell` (src/format/warp_sell.rs,
 //! kernels/spmm/sell.cu).
 
+/// Number of columns of C up to which analysis counts what rows share, which `sell` needs, before an algorithm is chosen.
+/// Of 28 real matrices in fp32 and fp64, `sell` is chosen for 44 of 56 products with 8 columns and for 6 with 32.
+pub const FEW_COLUMNS: i64 = 16;
 /// log2 of the most lanes of a group, which are as many as a block has slices.
 const MOST_GROUP_LOG2: u32 = 2;
 /// Elements of a row of B that a lane reads, by kernel.

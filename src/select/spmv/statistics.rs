@@ -30,8 +30,10 @@ const EXACT: usize = dasp::MAX_LEN + 1;
 const COARSE: usize = 4 * (31 - 8);
 /// Number of buckets of the histogram.
 pub const BUCKETS: usize = EXACT + COARSE;
-/// Maximum number of blocks of a slab that are counted.
-const MOST_BLOCKS: usize = 48;
+/// Maximum number of blocks of a slab that are counted. Each is a step of the device that waits for the one before. With
+/// 8 to 48 no choice among SpMV's algorithms differs on 53 matrices in three precisions, while the counts differ by more
+/// than a fifth only where rows are long and uneven.
+const MOST_BLOCKS: usize = 16;
 /// Rows of a slab of `mask_block`, and log2 of the columns of its blocks.
 const SLAB: usize = 8;
 const BLOCK_LOG2: u32 = 2;

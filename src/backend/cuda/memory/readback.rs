@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::{synchronize, zero, Pool};
 use crate::backend::cuda::device::{Device, DeviceCall, Relaxed};
 use crate::backend::cuda::driver::{self, check};
-use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::launch::launch_early;
 use crate::backend::cuda::layouts::kernel_structs;
 use crate::error::Result;
 use crate::memory::Context;
@@ -146,7 +146,7 @@ impl Readback {
         // SAFETY: the page has WORDS words on the device and one more on the host, and the callers' numbers are
         // on the device.
         unsafe {
-            launch!(kernel, 1, WORDS as u32, 0, cx.stream;
+            launch_early!(true, kernel, (1, 1), WORDS as u32, 0, cx.stream;
                 page.device, page.host, count as i64, first, second, arrival)?;
         }
         self.is_used.set(false);

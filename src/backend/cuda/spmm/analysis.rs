@@ -12,14 +12,16 @@ use crate::backend::cuda::check::{self, PatternReport};
 use crate::backend::cuda::convert::{permute_rows, Origins};
 use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::Overlap;
-use crate::backend::cuda::memory::{DeviceBuffer, Readback};
+use crate::backend::cuda::memory::{self, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::backend::cuda::reorder::cluster;
+use crate::backend::cuda::spmv::{SharedColumns, StorageProperties};
 use crate::error::Result;
 use crate::format::window::{Counts, WindowShape};
 use crate::matrix::SparseArrays;
 use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::When;
+use crate::select::spmm::sell::FEW_COLUMNS;
 use crate::select::spmm::window::CLUSTER;
 use crate::select::spmm::{clusters_gain, clusters_may_pay, SpmmStatistics};
 use crate::select::{self, Clusters, RowOrder, Source};
@@ -28,12 +30,17 @@ use crate::types::Reorder;
 /// Sorted rows of op(A), in place or copied, with their counts in windows and their clusters.
 pub(crate) struct SharedResults {
     device: Arc<Device>,
+    /// True if an algorithm is to be chosen by the results.
+    is_for_choice: bool,
     /// Rows of op(A); `None` before they are needed and after an executor has taken them.
     rows: RefCell<Option<InspectedRows>>,
     counts: Cell<Option<(WindowShape, Counts)>>,
     /// Counts of `row` for rows in place, in their own order; `None` if they have not been counted, or an
     /// executor has taken them.
     row_counts: RefCell<Option<RowCounts>>,
+    /// What `sell` has to know of rows in place, in their own order; `None` if it has not been counted, or an executor
+    /// has taken it.
+    properties: RefCell<Option<StorageProperties>>,
     clusters: OnceCell<Option<ClusteredRows>>,
 }
 
@@ -79,13 +86,22 @@ pub(super) struct Analysis<'a> {
 }
 
 impl SharedResults {
-    /// Starts without any results.
+    /// Starts without any results, for an algorithm that is to be chosen by them.
+    pub(super) fn for_choice(device: &Arc<Device>) -> Self {
+        let mut shared = SharedResults::new(device);
+        shared.is_for_choice = true;
+        shared
+    }
+
+    /// Starts without any results, for an algorithm that has been chosen.
     pub(super) fn new(device: &Arc<Device>) -> Self {
         SharedResults {
             device: Arc::clone(device),
+            is_for_choice: false,
             rows: RefCell::new(None),
             counts: Cell::new(None),
             row_counts: RefCell::new(None),
+            properties: RefCell::new(None),
             clusters: OnceCell::new(),
         }
     }
@@ -93,11 +109,14 @@ impl SharedResults {
 
 impl Drop for SharedResults {
     fn drop(&mut self) {
-        // A plan drops this, so the context need not be current. Arrays that the stream still works on must
-        // be released in its order, in their context.
+        // An analysis drops this when it has built its plan; the context need not be current. Arrays that the stream
+        // still works on must be released in its order, in their context.
         let _entered = self.device.enter();
         self.rows.take();
         self.row_counts.take();
+        if let Some(mut properties) = self.properties.take() {
+            properties.mark_filled_if_idle();
+        }
         self.clusters.take();
     }
 }
@@ -123,14 +142,21 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    /// Validates rows of op(A) in the user's arrays, takes them, and counts them in windows and for `row`, all in
-    /// one wait. Rows that are not sorted are copied, and not counted.
+    /// Validates rows of op(A) in the user's arrays, takes them, and counts them in windows, for `row` and for `sell`, all
+    /// in one wait. Rows that are not sorted are copied, and counted for `sell` alone, which takes those in place.
     fn inspect_and_count(&self, rows: &Rows, shape: WindowShape) -> Result<()> {
         const SORTED: usize = number::STATISTICS_WORDS;
         const ROW: usize = SORTED + 1;
-        const CHECK: usize = ROW + RowCounts::WORDS;
+        const SHARED: usize = ROW + RowCounts::WORDS;
+        const CHECK: usize = SHARED + SharedColumns::WORDS;
         const _: () = assert!(CHECK + check::DEVICE_WORDS <= Readback::WORDS);
         let &Analysis { cx, problem, shared } = self;
+        // `sell`, which is chosen for most products of few columns, would need another wait. It counts for itself if
+        // memory is missing here.
+        let shared_columns = match shared.is_for_choice && problem.n_hint <= FEW_COLUMNS {
+            true => memory::optional(SharedColumns::new(cx, problem.types.a, rows))?.flatten(),
+            false => None,
+        };
         let mut words = Readback::take(cx)?;
         // `row` is the algorithm that is chosen most often, and its counts take less than another wait.
         let groups = super::groups_of(cx.device, problem, rows, &RowOrder::new(Reorder::None));
@@ -141,8 +167,12 @@ impl Analysis<'_> {
         if let Some(counts) = &row_counts {
             counts.enqueue(cx, rows, (&words, ROW), overlap)?;
         }
+        if let Some(columns) = &shared_columns {
+            columns.enqueue(cx, rows, words.at(SHARED), overlap)?;
+        }
         number::enqueue_statistics(cx, rows, shape, words.at(SORTED), words.at(0))?;
         words.fetch(cx, CHECK)?;
+        cx.device.machine().prepare_spmm_choice(problem.types);
         let words = words.wait(cx)?;
         let report = &words[CHECK..][..check::WORDS];
         let report = check::pattern_report(cx, &problem.a, problem.op, "A", report)?;
@@ -153,6 +183,7 @@ impl Analysis<'_> {
                 counts
             });
         }
+        *shared.properties.borrow_mut() = shared_columns.map(|columns| columns.properties(&words[SHARED..]));
         self.keep(report)
     }
 
@@ -191,6 +222,11 @@ impl Analysis<'_> {
     pub(super) fn take_row_counts(&self, source: Source, order: &RowOrder) -> Option<RowCounts> {
         let is_counted = source == Source::InPlace && !order.policy.is_named();
         is_counted.then(|| self.shared.row_counts.take()).flatten()
+    }
+
+    /// Takes what `sell` has to know of the rows of [`Self::checked_rows`], if it has been counted.
+    pub(super) fn take_properties(&self) -> Option<StorageProperties> {
+        self.shared.properties.take()
     }
 
     /// Takes the rows, in place where they are there, if their pattern has been validated. Rows in place need not

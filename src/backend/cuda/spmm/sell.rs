@@ -17,6 +17,7 @@ use crate::backend::cuda::operand::{Operand, RowStats};
 use crate::backend::cuda::prefetch::Prefetch;
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::spmv::sell::{self as spmv_sell, for_columns, Arrays, Refill};
+use crate::backend::cuda::spmv::StorageProperties;
 use crate::backend::cuda::types_name;
 use crate::backend::{DenseExecutor, LayoutInfo};
 use crate::error::{Error, Result};
@@ -101,16 +102,19 @@ fn make_arrays(
     cx: &DeviceCall<'_>,
     problem: &SpmmProblem,
     checked: Option<(Operand, RowStats)>,
+    properties: Option<StorageProperties>,
 ) -> Result<Arrays> {
     let SpmmProblem { op, a, types, value_updates, .. } = *problem;
-    for_columns(cx, &SpmvProblem { op, a, types, value_updates }, checked)
+    for_columns(cx, &SpmvProblem { op, a, types, value_updates }, checked, properties)
 }
 
 impl SellSpmm {
     /// Builds the executor.
     pub(super) fn build(analysis: &Analysis<'_>) -> Result<Self> {
         let &Analysis { cx, problem, .. } = analysis;
-        let arrays = make_arrays(cx, problem, analysis.checked_rows()?)?;
+        let checked = analysis.checked_rows()?;
+        let properties = checked.as_ref().and_then(|_| analysis.take_properties());
+        let arrays = make_arrays(cx, problem, checked, properties)?;
         let rows = arrays.rules.item_rows;
         let types = problem.types;
         let kernel = |&elements: &usize| PRODUCT.load(cx.device, (types_name(types), rows, elements));
@@ -292,7 +296,7 @@ impl DenseExecutor<DenseMatrix> for SellSpmm {
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
         let to = (self.arrays.slots, self.arrays.values.address());
         if !self.refill.run(cx, (values, self.arrays.origins.as_ref()), to)? {
-            self.arrays = make_arrays(cx, &problem, None)?;
+            self.arrays = make_arrays(cx, &problem, None, None)?;
         }
         self.problem = problem;
         Ok(())

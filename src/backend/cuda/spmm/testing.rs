@@ -199,7 +199,7 @@ impl OnDevice {
     }
 
     /// Does the same with offsets and columns of this type.
-    fn with_indices(
+    pub(super) fn with_indices(
         cx: &Context,
         matrix: &TestMatrix,
         (value_type, values): (DataType, &[u8]),

@@ -10,7 +10,7 @@ use crate::backend::cuda::check::{self, PatternReport};
 use crate::backend::cuda::convert::{statistics, values};
 use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{launch, launch_overlapping, Overlap};
-use crate::backend::cuda::memory::{DeviceBuffer, Readback};
+use crate::backend::cuda::memory::{DeviceBuffer, Fill, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ use crate::problem::SpmvProblem;
 use crate::select::spmv::sell::{may_share, rows_per_warp_log2};
 use crate::select::spmv::statistics::{SpmvStatistics, SHARED, WORDS};
 use crate::select::{self, grids, Source, SpmvInspection};
-use crate::types::{Address, IndexType};
+use crate::types::{Address, DataType, IndexType};
 
 kernel_kinds! { "analysis/shared" {
     SAME_ROWS(Widths) = "same_rows" for [widths()];
@@ -38,9 +38,9 @@ const _: () = assert!(SHARED + MOST_ITEM_ROWS - 1 == WORDS);
 const _: () = assert!(CHECK + check::DEVICE_WORDS <= Readback::WORDS);
 
 /// Properties of values and columns that builders need.
-pub(super) struct StorageProperties {
+pub(crate) struct StorageProperties {
     /// Form of fewest bytes that holds the values; [`Form::Full`] if they will be updated, because new values
-    /// need not fit a narrower form.
+    /// need not fit a narrower form, and for SpMM, which stores them as they are.
     pub(super) form: Form,
     /// For each row a byte that is 1 if the row has 1 to [`MOST_SHARED`] entries and the columns of the row before.
     /// `None` if rows have few entries, if values are complex, or if rows or columns are numbered by more than 32 bits.
@@ -60,8 +60,10 @@ pub(super) struct InspectedMatrix {
 
 impl Drop for InspectedMatrix {
     fn drop(&mut self) {
-        // Arrays that the stream still works on are released in its order, in their context.
+        // Arrays that the stream still works on are released in its order, in their context. The stream has no work
+        // left if a builder has waited for its own.
         let _entered = self.device.enter();
+        self.properties.mark_filled_if_idle();
         self.properties.same = None;
     }
 }
@@ -110,12 +112,12 @@ pub(crate) fn enqueue_shared(
 /// Allocates a byte for each row where kernels may take rows that share columns; `None` elsewhere.
 fn marks_of_same_rows(
     cx: &DeviceCall<'_>,
-    problem: &SpmvProblem,
+    value_type: DataType,
     rows: &Rows,
 ) -> Result<Option<DeviceBuffer<u8>>> {
     // Complex kernels take single rows only, and converted layouts number rows by 32 bits.
     let numbered = rows.rows.max(rows.cols) <= i64::from(i32::MAX);
-    let is_real = !problem.types.a.is_complex();
+    let is_real = !value_type.is_complex();
     let wanted = numbered && is_real && may_share(rows.rows as usize, rows.nnz as usize);
     (wanted && rows.rows > 0).then(|| DeviceBuffer::new(cx, rows.rows as usize)).transpose()
 }
@@ -144,17 +146,67 @@ impl StorageProperties {
             true => Form::Full,
             false => values::narrowest(nnz, problem.types.a, words[LOST] as u32),
         };
-        let shared = [words[SHARED] as usize, words[SHARED + 1] as usize];
-        StorageProperties { form, same, shared, adjacent: false }
+        StorageProperties { form, ..StorageProperties::of_shared(same, &words[SHARED..]) }
+    }
+
+    /// Properties of values in the form that they have, from the words that [`enqueue_shared`] has counted.
+    fn of_shared(same: Option<DeviceBuffer<u8>>, words: &[u64]) -> Self {
+        let shared = std::array::from_fn(|at| words[at] as usize);
+        StorageProperties { form: Form::Full, same, shared, adjacent: false }
     }
 
     /// Inspects rows that are valid. Blocks.
     pub(super) fn of_rows(cx: &DeviceCall<'_>, problem: &SpmvProblem, rows: &Rows) -> Result<Self> {
-        let same = marks_of_same_rows(cx, problem, rows)?;
+        let same = marks_of_same_rows(cx, problem.types.a, rows)?;
+        if problem.value_updates && same.is_none() {
+            return Ok(StorageProperties::of_shared(None, &[0; MOST_ITEM_ROWS - 1]));
+        }
         let mut words = Readback::take(cx)?;
         enqueue(cx, problem, rows, same.as_ref(), &words, &Overlap::new(true))?;
         words.fetch(cx, FETCHED)?;
         Ok(StorageProperties::new(problem, rows.nnz, same, words.wait(cx)?))
+    }
+
+    /// Records that the stream has been waited for since the last work that reads the marks was enqueued.
+    pub(super) fn mark_filled(&mut self) {
+        self.same.mark_filled();
+    }
+
+    /// Does the same if the stream has no work left. Never blocks.
+    pub(crate) fn mark_filled_if_idle(&mut self) {
+        self.same.iter_mut().for_each(DeviceBuffer::mark_filled_if_idle);
+    }
+}
+
+/// Marks of rows whose columns are counted together with other things ([`enqueue_shared`]); they become properties
+/// when the counts are there.
+pub(crate) struct SharedColumns {
+    same: DeviceBuffer<u8>,
+}
+
+impl SharedColumns {
+    /// Number of words of the counts.
+    pub(crate) const WORDS: usize = MOST_ITEM_ROWS - 1;
+
+    /// Allocates the marks; `None` where kernels take single rows only.
+    pub(crate) fn new(cx: &DeviceCall<'_>, value_type: DataType, rows: &Rows) -> Result<Option<Self>> {
+        Ok(marks_of_same_rows(cx, value_type, rows)?.map(|same| SharedColumns { same }))
+    }
+
+    /// Enqueues the counting in the words at `entries`, which must be zero; ends the overlap.
+    pub(crate) fn enqueue(
+        &self,
+        cx: &DeviceCall<'_>,
+        rows: &Rows,
+        entries: Address,
+        overlap: &Overlap,
+    ) -> Result<()> {
+        enqueue_shared(cx, rows, &self.same, entries, overlap)
+    }
+
+    /// Properties of values in the form that they have, from the words as they have been counted.
+    pub(crate) fn properties(self, words: &[u64]) -> StorageProperties {
+        StorageProperties::of_shared(Some(self.same), words)
     }
 }
 
@@ -170,7 +222,7 @@ fn inspect_rows(
     };
     let rows = Rows::of(m);
     let x_bytes = problem.types.x.size();
-    let same = marks_of_same_rows(cx, problem, &rows)?;
+    let same = marks_of_same_rows(cx, problem.types.a, &rows)?;
     let mut words = Readback::take(cx)?;
     let overlap = &Overlap::new(true);
     check::enqueue_rows(cx, &rows, &words, CHECK, None, overlap)?;

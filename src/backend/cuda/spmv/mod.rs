@@ -34,6 +34,7 @@ use csr::once;
 #[cfg(test)]
 pub(super) use inspection::enqueue_shared;
 use inspection::inspect;
+pub(super) use inspection::{SharedColumns, StorageProperties};
 
 impl SpmvBackend for Cuda {
     fn inspect_spmv(&self, cx: &Context, problem: &SpmvProblem) -> Result<Option<SpmvInspection>> {

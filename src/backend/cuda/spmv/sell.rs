@@ -4,11 +4,10 @@
 
 use super::inspection::{self, InspectedMatrix, StorageProperties};
 use super::SpmvLayout;
-use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::values::{self, Gather};
 use crate::backend::cuda::convert::{bits_of_values, origins_address, Origins};
 use crate::backend::cuda::device::{Device, DeviceCall};
-use crate::backend::cuda::launch::{blocks_of_grid, launch, launch_product, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch_early, launch_product, Kernel};
 use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{filled_from, filled_members, DeviceBuffer, Numbers, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
@@ -23,6 +22,7 @@ use crate::format::warp_sell::{Rules, SliceHead, BLOCK_PARTS};
 use crate::matrix::DenseVector;
 use crate::memory::{Context, SLOTS};
 use crate::problem::SpmvProblem;
+use crate::select::grids;
 use crate::select::spmv::sell as select;
 use crate::support::Types;
 use crate::types::{Address, DataType, IndexType, LayoutKind, Operation};
@@ -165,7 +165,7 @@ impl Build<'_> {
         let first = counts.address().offset(arrays.start * (windows + 1) * size_of::<i64>());
         // SAFETY: each array has one number per window and one more, and a word of the page.
         unsafe {
-            launch!(kernel, arrays.len() as u32, 1024, 0, self.cx.stream;
+            launch_early!(true, kernel, (arrays.len() as u32, 1), 1024, 0, self.cx.stream;
                 first, windows as i64, sums.at(arrays.start))
         }
     }
@@ -195,7 +195,7 @@ impl Build<'_> {
         // SAFETY: there are rows + 1 offsets, one byte per row if items may have several rows, one element of
         // the order per row, and in each array of counts one number per window.
         unsafe {
-            launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
+            launch_early!(true, kernel, (grid, 1), CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, same, rows.rows, window, item_rows, entries, group_log2, limit_log2, halves,
                 order.address(), slices, blocks_before, value_units, several)?;
         }
@@ -207,7 +207,7 @@ impl Build<'_> {
         let kernel = HEADS.load(cx.device, (rows.offset_type,))?;
         // SAFETY: as above; the rules bound the number of slices.
         unsafe {
-            launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
+            launch_early!(true, kernel, (grid, 1), CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, order.address(), rows.rows, window, item_rows, entries, group_log2, limit_log2, halves,
                 slices, blocks_before, value_units, several, heads.address())?;
         }
@@ -216,15 +216,15 @@ impl Build<'_> {
             [slices, blocks_before].map(|before| before.offset(windows * size_of::<i64>()));
         // SAFETY: as above, with nnz columns of this type.
         unsafe {
-            launch!(kernel, blocks_of_warps(most_slices as i64)?, CONVERT_THREADS, 0, cx.stream;
+            launch_early!(true, kernel, (blocks_of_warps(most_slices as i64)?, 1), CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.base, order.address(), rows.rows, window, item_rows, entries,
                 group_log2, limit_log2, halves, slices_end, blocks_end, heads.address())?;
         }
         let kernel = self.kernel("sell_columns")?;
-        let grid = blocks(cx.device, windows as i64 * i64::from(WARP));
+        let grid = grids::of_rows(windows as i64, WARP as i32, cx.device.properties().multiprocessors);
         // SAFETY: as above.
         unsafe {
-            launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
+            launch_early!(true, kernel, (grid, 1), CONVERT_THREADS, 0, cx.stream;
                 rows.rows, window, item_rows, entries, group_log2, limit_log2, halves, slices, blocks_before,
                 heads.address(), narrow_units, wide_units)?;
         }
@@ -254,7 +254,7 @@ impl Build<'_> {
         // SAFETY: as above; the sums say how much room values (both arrays or none) and columns take; there
         // are as many positions as values, and `from` has one position per entry.
         unsafe {
-            launch!(kernel, blocks_of_warps(slice_count as i64)?, CONVERT_THREADS, 0, cx.stream;
+            launch_early!(true, kernel, (blocks_of_warps(slice_count as i64)?, 1), CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, order.address(), rows.rows, window,
                 item_rows, entries, group_log2, limit_log2, halves, slice_count as i64, narrow_units, wide_units,
                 heads.address(), values.address(), narrow.address(), wide.address(), from, to)?;
@@ -339,7 +339,8 @@ fn make_arrays(
     })
 }
 
-/// Calls `f` with the rows of the first problem, and with the properties that they have for the second one.
+/// Calls `f` with the rows of the first problem, and with the properties that they have for the second one. `f` waits
+/// for the work that it enqueues.
 fn with_properties<R>(
     cx: &DeviceCall<'_>,
     (problem, inspected_for): (&SpmvProblem, &SpmvProblem),
@@ -350,7 +351,12 @@ fn with_properties<R>(
     match inspected {
         Some(inspected) => f(&operand, &stats, inspected.properties()),
         // A copy can be inspected only after it has been made.
-        None => f(&operand, &stats, &StorageProperties::of_rows(cx, inspected_for, &operand.rows())?),
+        None => {
+            let mut properties = StorageProperties::of_rows(cx, inspected_for, &operand.rows())?;
+            let made = f(&operand, &stats, &properties)?;
+            properties.mark_filled();
+            Ok(made)
+        }
     }
 }
 
@@ -386,11 +392,13 @@ fn arrays_of_rows(
 }
 
 /// Makes the layout for products with several columns: values in the user's type, and V = 2. `checked` are the
-/// rows of op(A), in any order of their columns, if they have been validated. Blocks.
+/// rows of op(A), in any order of their columns, if they have been validated, with their `properties` if these are
+/// known. Blocks.
 pub(crate) fn for_columns(
     cx: &DeviceCall<'_>,
     problem: &SpmvProblem,
     checked: Option<(Operand, RowStats)>,
+    properties: Option<StorageProperties>,
 ) -> Result<Arrays> {
     // Pretending that values will be updated skips their inspection.
     let as_they_are = SpmvProblem { value_updates: true, ..*problem };
@@ -402,7 +410,13 @@ pub(crate) fn for_columns(
         Arrays::build(cx, &operand.rows(), rules, same, value_type, origins)
     };
     if let Some((operand, stats)) = checked {
-        return make(&operand, &stats, &StorageProperties::of_rows(cx, &as_they_are, &operand.rows())?);
+        let mut properties = match properties {
+            Some(known) => known,
+            None => StorageProperties::of_rows(cx, &as_they_are, &operand.rows())?,
+        };
+        let arrays = make(&operand, &stats, &properties)?;
+        properties.mark_filled();
+        return Ok(arrays);
     }
     let inspected = inspection::check_if_in_place(cx, &as_they_are)?;
     with_properties(cx, (problem, &as_they_are), inspected.as_ref(), make)
@@ -415,25 +429,32 @@ pub(super) fn arrays_of(
     problem: &SpmvProblem,
     inspected: Option<&InspectedMatrix>,
 ) -> Result<(Vec<Vec<u8>>, Form, Rules)> {
-    fn bytes<T: bytemuck::Pod>(array: &DeviceBuffer<T>, count: usize) -> Vec<u8> {
-        bytemuck::cast_slice(&array.read(0, count).unwrap()).to_vec()
-    }
     let (arrays, form, _) = make_arrays(cx, problem, inspected)?;
-    let Arrays { order, heads, values, narrow, wide, .. } = &arrays;
-    let origins = match &arrays.origins {
-        None => Vec::new(),
-        Some(Numbers::Narrow(origins)) => bytes(origins, origins.len()),
-        Some(Numbers::Wide(origins)) => bytes(origins, origins.len()),
-    };
-    let all = vec![
-        bytes(order, order.len()),
-        bytes(heads, arrays.slices),
-        bytes(values, values.len()),
-        bytes(narrow, narrow.len()),
-        bytes(wide, wide.len()),
-        origins,
-    ];
-    Ok((all, form, arrays.rules))
+    Ok((arrays.contents(), form, arrays.rules))
+}
+
+#[cfg(test)]
+impl Arrays {
+    /// Returns each of the arrays as bytes.
+    pub(crate) fn contents(&self) -> Vec<Vec<u8>> {
+        fn bytes<T: bytemuck::Pod>(array: &DeviceBuffer<T>, count: usize) -> Vec<u8> {
+            bytemuck::cast_slice(&array.read(0, count).unwrap()).to_vec()
+        }
+        let Arrays { order, heads, values, narrow, wide, .. } = self;
+        let origins = match &self.origins {
+            None => Vec::new(),
+            Some(Numbers::Narrow(origins)) => bytes(origins, origins.len()),
+            Some(Numbers::Wide(origins)) => bytes(origins, origins.len()),
+        };
+        vec![
+            bytes(order, order.len()),
+            bytes(heads, self.slices),
+            bytes(values, values.len()),
+            bytes(narrow, narrow.len()),
+            bytes(wide, wide.len()),
+            origins,
+        ]
+    }
 }
 
 /// Types that a kernel reads and writes, as the names of kernels spell them.

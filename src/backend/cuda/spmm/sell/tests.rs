@@ -1,9 +1,13 @@
 //! Tests of SpMM `sell` against sums in double precision. Skipped without a device.
 
-use super::super::testing::{self, check_all, sample, TestProduct};
+use super::super::analysis::SharedResults;
+use super::super::testing::{self, check_all, sample, OnDevice, TestProduct};
+use super::*;
 use crate::algorithm::Algorithm;
+use crate::backend::cuda::convert::testing::context_of_device;
 use crate::format::testing::TestMatrix;
-use crate::types::{Operation, Order};
+use crate::support::{Combo, F64};
+use crate::types::{IndexType, Operation, Order};
 
 const PLAIN: TestProduct = TestProduct { algorithm: Algorithm::SpmmSell, ..testing::PLAIN };
 
@@ -117,4 +121,46 @@ fn matrices_without_entries() {
         &TestMatrix::new(0, 10, &[0; 20], |_, _| 0),
         [1, 8, 40].map(|n| TestProduct { n, beta: 2.0, ..PLAIN }),
     );
+}
+
+/// Before an algorithm is chosen for few columns, analysis counts what rows share; the slices made of that are those
+/// that `sell` by name makes, of sorted rows and of others.
+#[test]
+fn a_chosen_plan_has_the_slices_of_a_named_one() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let cx = &device.call(&cx).unwrap();
+    let alike = |same: usize| {
+        let lengths: Vec<_> = (0..900).map(|row| 6 + row / same % 3).collect();
+        TestMatrix::new(0, 5000, &lengths, |row, entry| row / same * 5 + entry * 4)
+    };
+    for (item_rows, matrix) in [(1, alike(1)), (2, alike(2)), (3, alike(3)), (1, sample(1, 700, 401))] {
+        let values: Vec<f64> = (0..matrix.indices.len()).map(|at| at as f64).collect();
+        let values = bytemuck::cast_slice(&values);
+        for (index_type, value_updates) in
+            [(IndexType::I32, false), (IndexType::I32, true), (IndexType::I64, false)]
+        {
+            let stored = OnDevice::with_indices(cx, &matrix, (F64::TYPES.a, values), false, index_type);
+            let problem = stored.problem(F64::TYPES, (Order::Row, Order::Row), 8);
+            let problem = &SpmmProblem { value_updates, ..problem };
+            let slices = |shared: &SharedResults| {
+                let made = SellSpmm::build(&Analysis { cx, problem, shared }).unwrap();
+                assert_eq!(made.arrays.rules.item_rows, item_rows);
+                made.arrays.contents()
+            };
+            let counted = || {
+                let shared = SharedResults::for_choice(cx.device);
+                Analysis { cx, problem, shared: &shared }.statistics().unwrap();
+                shared
+            };
+            let named = slices(&SharedResults::new(cx.device));
+            assert!(slices(&counted()) == named, "{item_rows} {index_type:?} {value_updates}");
+            let shared = counted();
+            let analysis = Analysis { cx, problem, shared: &shared };
+            assert!(analysis.take_properties().is_some());
+            // A plan whose rows and properties another builder has taken inspects them again.
+            analysis.take_rows().unwrap();
+            assert!(slices(&shared) == named, "{item_rows} {index_type:?} {value_updates}");
+        }
+    }
+    assert_eq!(cx.allocator.live_bytes(), 0);
 }

@@ -93,7 +93,7 @@ pub(crate) fn enqueue_statistics(
     if rows.nnz == 0 {
         return Ok(());
     }
-    let (windows, samples_log2) = samples(rows.rows as usize, rows.nnz as usize);
+    let (windows, samples_log2) = samples(rows.rows as usize);
     let blocks = samples_log2.map_or(windows, |log2| 1 << log2) as u32;
     let kernel = STATISTICS.load(cx.device, (rows.widths(),))?;
     let (shape, shared) = KernelShape::new(shape, HEIGHTS[3], rows.cols);
