@@ -1,7 +1,7 @@
 //! Reads the names of the kernels from kernels/**/*.cu and the headers that they include, and writes
-//! OUT_DIR/kernel_names.rs: `FILES`, each with its kernels, their kinds and arguments, and OUT_DIR/row_bins.rs
-//! of kernels/spgemm/row_bins.cuh. Every build has
-//! them, with a CUDA compiler or without. kernels/common/kernels.cuh says how names are written.
+//! OUT_DIR/kernel_names.rs: `IMAGES`, the names of all images that the compiler makes, and `FILES`, each with its
+//! kernels, their kinds, arguments and images; and OUT_DIR/row_bins.rs of kernels/spgemm/row_bins.cuh. Every build
+//! has them, with a CUDA compiler or without. kernels/common/kernels.cuh says how names are written.
 //!
 //! Nothing but std: the tests include this file.
 
@@ -152,15 +152,71 @@ pub fn row_bins(text: &str) -> Result<String, String> {
     ))
 }
 
-/// Rust source of `FILES` for files with their kernels.
-pub fn source<'a>(files: impl Iterator<Item = (&'a str, Vec<Named>)>) -> String {
-    let mut out = String::from("pub const FILES: &[KernelFile] = &[\n");
-    for (file, kernels) in files {
-        writeln!(out, "    KernelFile {{ name: {file:?}, kernels: &[").unwrap();
-        for Named { name, kind, arguments } in kernels {
+/// A file of kernels.
+pub struct File {
+    /// `spmv/csr`.
+    pub name: String,
+    pub kernels: Vec<Named>,
+    /// True if there is an image for each first argument (kernels/common/kernels.cuh).
+    is_by_first: bool,
+}
+
+/// What the compiler makes of a file, or of its kernels with the same first argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Name of the file, and the first argument if the file has an image for each.
+    pub name: String,
+    pub first: Option<String>,
+}
+
+impl File {
+    /// Reads a file whose text, with that of its headers, is `text`.
+    pub fn read(name: &str, text: &str) -> Result<Self, String> {
+        let is_by_first = text.lines().any(|line| line.trim_end() == "#define KERNELS_BY_FIRST");
+        let kernels = read(text)?;
+        match kernels.iter().find(|kernel| is_by_first && kernel.arguments.is_empty()) {
+            Some(kernel) => {
+                Err(format!("{} has no arguments, but the file has KERNELS_BY_FIRST", kernel.name))
+            }
+            None => Ok(File { name: name.to_string(), kernels, is_by_first }),
+        }
+    }
+
+    /// The image that a kernel is in.
+    fn image_of(&self, kernel: &Named) -> Image {
+        match kernel.arguments.first().filter(|_| self.is_by_first) {
+            Some(first) => Image { name: format!("{} {first}", self.name), first: Some(first.clone()) },
+            None => Image { name: self.name.clone(), first: None },
+        }
+    }
+
+    /// All images, in the order of the first kernel of each.
+    pub fn images(&self) -> Vec<Image> {
+        let mut images = Vec::new();
+        for kernel in &self.kernels {
+            let image = self.image_of(kernel);
+            if !images.contains(&image) {
+                images.push(image);
+            }
+        }
+        images
+    }
+}
+
+/// Rust source of `IMAGES` and `FILES`.
+pub fn source(files: &[&File]) -> String {
+    let images: Vec<_> = files.iter().flat_map(|file| file.images()).map(|image| image.name).collect();
+    let mut out =
+        format!("pub const IMAGES: &[&str] = &{images:?};\n\npub const FILES: &[KernelFile] = &[\n");
+    for file in files {
+        writeln!(out, "    KernelFile {{ name: {:?}, kernels: &[", file.name).unwrap();
+        for kernel in &file.kernels {
+            let image = file.image_of(kernel).name;
+            let image = images.iter().position(|name| *name == image).expect("it is one of all");
+            let Named { name, kind, arguments } = kernel;
             writeln!(
                 out,
-                "        NamedKernel {{ name: {name:?}, kind: {kind:?}, arguments: &{arguments:?} }},"
+                "        NamedKernel {{ name: {name:?}, kind: {kind:?}, arguments: &{arguments:?}, image: {image} }},"
             )
             .unwrap();
         }

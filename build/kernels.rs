@@ -2,7 +2,8 @@
 //!
 //! - OUT_DIR/kernel_names.rs: the names of all kernels (build/kernel_names.rs), in every build
 //! - OUT_DIR/layouts.rs: the layouts of the kernels' structures (build/layouts.rs), in every build
-//! - OUT_DIR/kernels.rs: `MODULES`, a fatbin for each file, cfg `tarsia_kernels`
+//! - OUT_DIR/kernels.rs: `MODULES`, a fatbin for each image (of a file, or of its kernels with the same first
+//!   argument), cfg `tarsia_kernels`
 //! - OUT_DIR/ptxas.rs: `PTXAS_REPORTS`, what ptxas says of registers and spills
 //! - libtarsia_device_wide.a of the one file with host code, cfg `tarsia_device_wide`
 //!
@@ -19,7 +20,7 @@ use std::sync::Mutex;
 use std::{env, fs, process, thread};
 
 use crate::archs::{self, Arch};
-use crate::kernel_names;
+use crate::kernel_names::{self, File, Image};
 use crate::layouts::{self, Layout};
 use crate::nvcc::{self, Nvcc};
 
@@ -27,8 +28,7 @@ use crate::nvcc::{self, Nvcc};
 /// object of the library and not a fatbin.
 const DEVICE_WIDE: &str = "format/device_wide";
 
-/// Files that take nvcc longest, the first as long as almost all others together; of the rest their text says
-/// enough.
+/// Files that take nvcc longest, all of their images together; of the rest their text says enough.
 const SLOWEST: &[&str] = &[
     "spgemm/team",
     "spmm/row",
@@ -48,7 +48,7 @@ fn flags(nvcc: &Nvcc) -> [&'static str; 5] {
 const HOST_FLAGS: &[&str] =
     &["-Xcompiler", "-fPIC,-fno-exceptions,-fno-rtti,-fvisibility=hidden,-fvisibility-inlines-hidden"];
 
-/// Results of earlier builds that are kept for each file: going back and forth
+/// Results of earlier builds that are kept for each image: going back and forth
 /// between two states of a kernel compiles it once each.
 const KEPT: usize = 6;
 
@@ -121,6 +121,17 @@ struct Source {
     text: String,
     /// The structures of these files.
     layouts: BTreeMap<String, Vec<Layout>>,
+    file: File,
+}
+
+impl Source {
+    /// What nvcc makes of the file, one run each.
+    fn images(&self) -> Vec<Image> {
+        match self.name == DEVICE_WIDE {
+            true => vec![Image { name: self.name.clone(), first: None }],
+            false => self.file.images(),
+        }
+    }
 }
 
 fn sources(folder: &Path) -> Vec<Source> {
@@ -143,7 +154,9 @@ fn sources(folder: &Path) -> Vec<Source> {
             known.extend(layouts::read(text, &known).into_iter().map(|layout| (layout.name.clone(), layout)));
         }
         let layouts = seen.iter().map(|(path, text)| (relative(path), layouts::read(text, &known))).collect();
-        Source { name, path, text, layouts }
+        let file =
+            File::read(&name, &text).unwrap_or_else(|error| fail(&format!("kernels/{name}.cu: {error}")));
+        Source { name, path, text, layouts, file }
     };
     let mut sources: Vec<_> = paths.into_iter().map(source).collect();
     // Those that take longest first, lest one core compile them while the others have nothing to do.
@@ -199,8 +212,10 @@ fn without_dots(path: &Path) -> PathBuf {
     plain
 }
 
-/// What nvcc made of a file.
+/// What nvcc made of an image.
 struct Made {
+    /// Name of its file.
+    file: String,
     /// In the cache, where another build may remove it.
     image: PathBuf,
     ptxas: String,
@@ -216,16 +231,20 @@ fn compile(
     let cache = cache(out);
     fs::create_dir_all(&cache).unwrap_or_else(|error| fail(&format!("{}: {error}", cache.display())));
     let jobs = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1usize);
+    let of_source = |source| Source::images(source).into_iter().map(move |image| (source, image));
+    let images: Vec<_> = sources.iter().flat_map(of_source).collect();
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let made = Mutex::new(BTreeMap::new());
     thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, sources.len()) {
+        for _ in 0..jobs.clamp(1, images.len()) {
             scope.spawn(|| {
                 while !failed.load(Ordering::Relaxed) {
-                    let Some(source) = sources.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
-                    match compile_one(nvcc, archs, source, folder, &cache) {
+                    let Some((source, image)) = images.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                        return;
+                    };
+                    match compile_one(nvcc, archs, (source, image), folder, &cache) {
                         Ok(result) => {
-                            made.lock().expect("no thread panics").insert(source.name.clone(), result);
+                            made.lock().expect("no thread panics").insert(image.name.clone(), result);
                         }
                         Err(error) => {
                             eprintln!("kernels/{}.cu: {error}", source.name);
@@ -253,7 +272,7 @@ fn cache(out: &Path) -> PathBuf {
 fn compile_one(
     nvcc: &Nvcc,
     archs: &[Arch],
-    source: &Source,
+    (source, Image { name, first }): (&Source, &Image),
     folder: &Path,
     cache: &Path,
 ) -> Result<Made, String> {
@@ -268,8 +287,8 @@ fn compile_one(
     flags.push(if hosted { "-c" } else { "-fatbin" }.to_string());
 
     let mut hasher = DefaultHasher::new();
-    (&source.text, &flags, &nvcc.version).hash(&mut hasher);
-    let stem = source.name.replace('/', "-");
+    (&source.text, first, &flags, &nvcc.version).hash(&mut hasher);
+    let stem = name.replace(['/', ' '], "-");
     let image =
         cache.join(format!("{stem}-{:016x}.{}", hasher.finish(), if hosted { "o" } else { "fatbin" }));
     let report = image.with_extension("ptxas");
@@ -284,7 +303,9 @@ fn compile_one(
             let checked = partial.with_extension("cu");
             let assertions: String =
                 source.layouts.values().map(|layouts| layouts::assertions(layouts)).collect();
-            fs::write(&checked, format!("#include {:?}\n{assertions}", source.path))
+            let define = first.as_ref().map(|first| format!("#define KERNELS_IN_{first} ~, 1\n"));
+            let define = define.unwrap_or_default();
+            fs::write(&checked, format!("{define}#include {:?}\n{assertions}", source.path))
                 .map_err(|error| format!("{}: {error}", checked.display()))?;
             let mut command = nvcc.command();
             command.args(&flags).arg("-I").arg(folder).arg("-o").arg(&partial).arg(&checked);
@@ -308,7 +329,8 @@ fn compile_one(
     }
     // How long it took differs from build to build.
     let kept = ptxas.into_iter().filter(|line| !line.contains("Compile time"));
-    Ok(Made { image, ptxas: kept.fold(String::new(), |text, line| text + line + "\n") })
+    let file = source.name.clone();
+    Ok(Made { file, image, ptxas: kept.fold(String::new(), |text, line| text + line + "\n") })
 }
 
 /// Lines of `-Xptxas -v`; all others are warnings.
@@ -339,13 +361,10 @@ fn prune(cache: &Path, stem: &str, newest: &Path) {
 
 /// Writes the names of the kernels that are compiled to fatbins, by file, of the row bins and the structures.
 fn write_names(folder: &Path, sources: &[Source], out: &Path) {
-    let mut sources: Vec<_> = sources.iter().filter(|source| source.name != DEVICE_WIDE).collect();
-    sources.sort_by_key(|source| &source.name);
-    let files = sources.iter().map(|Source { name, text, .. }| {
-        let kernels = kernel_names::read(text);
-        (name.as_str(), kernels.unwrap_or_else(|error| fail(&format!("kernels/{name}.cu: {error}"))))
-    });
-    write(&out.join("kernel_names.rs"), kernel_names::source(files).as_bytes());
+    let sources: Vec<_> = sources.iter().filter(|source| source.name != DEVICE_WIDE).collect();
+    let mut files: Vec<_> = sources.iter().map(|source| &source.file).collect();
+    files.sort_by_key(|file| &file.name);
+    write(&out.join("kernel_names.rs"), kernel_names::source(&files).as_bytes());
     let layouts: BTreeMap<_, _> = sources.iter().flat_map(|source| &source.layouts).collect();
     let layouts = layouts.iter().map(|(file, layouts)| (file.as_str(), layouts.as_slice()));
     write(&out.join("layouts.rs"), layouts::source(layouts).as_bytes());
@@ -362,11 +381,11 @@ fn write_lists(made: &BTreeMap<String, Made>, out: &Path) {
         "/// A fatbin starts with 64-bit words.\n#[repr(C, align(64))]\nstruct Aligned<T: ?Sized>(T);\n\n\
          pub const MODULES: &[EmbeddedModule] = &[\n",
     );
-    let mut reports = String::from("pub const PTXAS_REPORTS: &[(&str, &str)] = &[\n");
-    for (name, Made { image, ptxas }) in made {
-        let _ = writeln!(reports, "    ({name:?}, {ptxas:?}),");
+    let mut reports: BTreeMap<&str, String> = BTreeMap::new();
+    for (name, Made { file, image, ptxas }) in made {
+        reports.entry(file).or_default().push_str(ptxas);
         let extension = if name == DEVICE_WIDE { "o" } else { "fatbin" };
-        let file = out.join(name.replace('/', "-")).with_extension(extension);
+        let file = out.join(name.replace(['/', ' '], "-")).with_extension(extension);
         let bytes = fs::read(image).unwrap_or_else(|error| fail(&format!("{}: {error}", image.display())));
         write(&file, &bytes);
         if name != DEVICE_WIDE {
@@ -379,7 +398,11 @@ fn write_lists(made: &BTreeMap<String, Made>, out: &Path) {
         }
     }
     write(&out.join("kernels.rs"), (modules + "];\n").as_bytes());
-    write(&out.join("ptxas.rs"), (reports + "];\n").as_bytes());
+    let mut list = String::from("pub const PTXAS_REPORTS: &[(&str, &str)] = &[\n");
+    for (file, report) in reports {
+        let _ = writeln!(list, "    ({file:?}, {report:?}),");
+    }
+    write(&out.join("ptxas.rs"), (list + "];\n").as_bytes());
 }
 
 /// Writes only what differs, so that what is unchanged rebuilds nothing.

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "common/kernels.cuh"
+#include "common/last_block.cuh"
 #include "common/unchecked.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/warp.cuh"
@@ -93,39 +94,21 @@ struct Team {
     __device__ int64_t stride() const { return int64_t(count) * blockDim.x; }
 };
 
-// Tells the host that a page of its memory is complete: `*arrived` becomes `ticket`, for which the
-// host watches, so that it needs no call of the driver.
-struct Arrival {
-    volatile uint64_t *arrived;
-    uint64_t ticket;
-};
-
 // Called once by each block at its end: the last block to arrive moves the report to `out`, host
 // memory that the device can write, zeroes it, and tells the host. Before that it calls `read` in
 // one thread, with the report.
 template <class Read>
 __device__ void finish(u64 *report, u64 *out, const Arrival &arrival, const Read &read) {
-    __shared__ bool is_last;
-    __threadfence();
+    if (!is_last_block(reinterpret_cast<unsigned *>(&report[ARRIVED])))
+        return;
+    if (threadIdx.x == 0)
+        read(report);
     __syncthreads();
-    if (threadIdx.x == 0) {
-        is_last = atomicAdd(&report[ARRIVED], 1ull) == gridDim.x - 1;
-        __threadfence();
-        if (is_last)
-            read(report);
-    }
-    __syncthreads();
-    if (is_last && threadIdx.x <= ARRIVED) {
-        if (threadIdx.x < WORDS)
-            out[threadIdx.x] = __ldcg(&report[threadIdx.x]);
+    if (threadIdx.x < WORDS) {
+        out[threadIdx.x] = __ldcg(&report[threadIdx.x]);
         report[threadIdx.x] = 0;
     }
-    if (is_last) {
-        __threadfence_system();
-        __syncthreads();
-        if (threadIdx.x == 0)
-            *arrival.arrived = arrival.ticket;
-    }
+    arrival.tell_host();
 }
 
 // Distance from the base; numbers below the base wrap round to very large ones.
@@ -290,8 +273,5 @@ extern "C" __global__ void __launch_bounds__(PAGE_WORDS)
         out[count] = *first;
     if (at == 0 && second != nullptr)
         out[count + 1] = *second;
-    __threadfence_system();
-    __syncthreads();
-    if (at == 0)
-        *arrival.arrived = arrival.ticket;
+    arrival.tell_host();
 }

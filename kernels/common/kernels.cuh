@@ -8,11 +8,14 @@
 //     KERNELS(kind, (first arguments…), (name, last arguments…), (name, last arguments…), …)
 //
 // KERNELS is short for several KERNELs of one kind with the same first arguments.
-// build/kernel_names.rs reads the lists of a file and of the headers that it includes;
-// src/backend/cuda/module.rs finds a kernel by its file, its kind and its arguments.
+//
+// The driver unpacks and loads a whole image when its first kernel is needed, which took it 20 ms
+// for 300 kernels. So a file with many variants begins with #define KERNELS_BY_FIRST: the build
+// makes an image of the kernels of each first argument, and says by a macro KERNELS_IN_<first
+// argument> which one it compiles. Such a file has only kernels with variants.
 #pragma once
 
-#define KERNEL(name, kind, ...) KERNEL_##kind(name, __VA_ARGS__)
+#define KERNEL(name, kind, ...) KERNELS_ONE(kind, name, __VA_ARGS__)
 #define KERNELS(kind, first, ...) KERNELS_20(KERNELS_NEXT(kind, first, __VA_ARGS__))
 
 // Calls a macro with arguments that are themselves macros which expand to several arguments.
@@ -23,7 +26,22 @@
 #define KERNELS_NEXT(kind, first, own, ...)                                                        \
     KERNELS_ONE(kind, KERNELS_NAME own KERNELS_FIRST first KERNELS_LAST own)                       \
     __VA_OPT__(KERNELS_AGAIN KERNELS_CALL(kind, first, __VA_ARGS__))
+#ifdef KERNELS_BY_FIRST
+#define KERNELS_ONE(kind, ...) KERNELS_CHOOSE(kind, __VA_ARGS__)
+#else
 #define KERNELS_ONE(kind, ...) KERNEL_##kind(__VA_ARGS__)
+#endif
+// KERNELS_IN_<first> is defined as `~, 1` for the image that is compiled, so that the second
+// argument is 1; for other kernels it stays as it is, and the second argument is 0.
+#define KERNELS_CHOOSE(kind, name, first, ...)                                                     \
+    KERNELS_MAKE(KERNELS_SECOND(KERNELS_IN_##first, 0, ~))                                         \
+    (kind, name, first __VA_OPT__(, ) __VA_ARGS__)
+#define KERNELS_SECOND(...) KERNELS_SECOND_OF(__VA_ARGS__)
+#define KERNELS_SECOND_OF(first, second, ...) second
+#define KERNELS_MAKE(is_wanted) KERNELS_MAKE_OF(is_wanted)
+#define KERNELS_MAKE_OF(is_wanted) KERNELS_MAKE_##is_wanted
+#define KERNELS_MAKE_0(...)
+#define KERNELS_MAKE_1(kind, ...) KERNEL_##kind(__VA_ARGS__)
 #define KERNELS_NAME(name, ...) name
 #define KERNELS_FIRST(...) __VA_OPT__(, __VA_ARGS__)
 #define KERNELS_LAST(name, ...) __VA_OPT__(, __VA_ARGS__)

@@ -1,57 +1,54 @@
-// Builds the slices of src/format/warp_sell.rs, which describes the arrays and has a CPU
-// implementation of the same rules.
+// Builds the heads of the slices of src/format/warp_sell.rs, which describes the arrays and has a
+// CPU implementation of the same rules.
 //
 // Order of the kernels: those of shared.cu (only if rows may share columns), sell_order,
-// scan_windows, sell_heads, sell_measure, sell_columns, scan_windows; then the host knows all
-// sizes, and sell_fill comes last. The kernels of this file begin early, and wait for the one
-// before them in their first statement.
+// sell_heads, sell_measure, sell_columns; then the host knows all sizes, and those of sell_fill.cu
+// come last. The kernels begin early, and wait for the one before them in their first statement.
 
-#include "format/bits.cuh"
-#include "format/warp_sell.cuh"
-#include "format/windows.cuh"
-#include "ptx/launch.cuh"
-#include "ptx/stores.cuh"
-#include "ptx/warp.cuh"
-
-#include <cstring>
-#include <type_traits>
+#include "common/last_block.cuh"
+#include "format/sell.cuh"
 
 namespace tarsia::convert {
 
-using namespace warp_sell;
-
-// log2 of the largest number of lanes of an item.
-constexpr int MOST_LANES_LOG2 = 5;
-// Largest length that `order` stores; longer rows are cut into parts.
-constexpr int MOST_LENGTH = 0xffff;
-
-// Number of parts of a long row that a thread block multiplies.
-constexpr int BLOCK_PARTS = 4;
-
-struct Rules {
-    int64_t rows;
-    // σ (rows of a window), K (rows of an item with shared columns), and the number of entries per
-    // lane above which an item takes more lanes.
-    int32_t window, item_rows, entries;
-    // log2 of the columns of a lane in one step.
-    int32_t group_log2;
-    // log2 of the most entries of a row that is not cut into parts, and of a part.
-    int32_t limit_log2;
-    // True if slices may end with half a step.
-    int32_t halves;
-
-    __device__ __forceinline__ int group() const { return 1 << group_log2; }
-    __device__ __forceinline__ int limit() const { return 1 << limit_log2; }
-    __device__ __forceinline__ int64_t windows() const { return (rows + window - 1) / window; }
-};
-
-// Counts of each window, later their exclusive sums; the totals are behind the last window.
-struct Counts {
-    // Slices other than parts, thread blocks of long rows, and units of 32 values.
-    int64_t *slices, *blocks, *values;
-    // Items of K rows (in the high half), and all items.
-    int64_t *several;
-};
+// Replaces arrays of n + 1 numbers by their exclusive sums; the totals go to their last elements.
+// Called by all threads of one block, each of which takes n / THREADS neighbouring numbers of each
+// array.
+template <int N> __device__ void scan_arrays(int64_t *const (&arrays)[N], int64_t n) {
+    constexpr int WARPS = THREADS / WARP;
+    __shared__ int64_t of_warps[N][WARPS];
+    const int warp = threadIdx.x / WARP;
+    const int64_t each = (n + THREADS - 1) / THREADS;
+    const int64_t first = min(n, threadIdx.x * each), end = min(n, first + each);
+    int64_t own[N] = {}, upto[N];
+    for (int64_t at = first; at < end; ++at)
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+            own[i] += arrays[i][at];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+        upto[i] = prefix_sum(own[i]);
+        if (threadIdx.x % WARP == WARP - 1)
+            of_warps[i][warp] = upto[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+        int64_t before = upto[i] - own[i], all = 0;
+#pragma unroll
+        for (int w = 0; w < WARPS; ++w) {
+            const int64_t of_warp = of_warps[i][w];
+            before += w < warp ? of_warp : 0;
+            all += of_warp;
+        }
+        for (int64_t at = first; at < end; ++at) {
+            const int64_t count = each == 1 ? own[i] : arrays[i][at];
+            arrays[i][at] = before;
+            before += count;
+        }
+        if (threadIdx.x == 0)
+            arrays[i][n] = all;
+    }
+}
 
 // Range of a window's sorted items that are all of one kind: of K rows, or of a single row.
 struct Kind {
@@ -67,24 +64,6 @@ struct Slices {
     // slices before it.
     int place[MOST_LANES_LOG2 + 2], before[MOST_LANES_LOG2 + 2];
 };
-
-struct Steps {
-    int full;
-    bool half;
-
-    __device__ __forceinline__ int slots(int group) const {
-        return full * group + (half ? group / 2 : 0);
-    }
-};
-__device__ __forceinline__ Steps steps_of(const Rules &rules, int64_t length, int lanes_log2) {
-    const int log2 = rules.group_log2 + lanes_log2;
-    const int full = int(length >> log2), rest = int(length & ((1 << log2) - 1));
-    if (rest == 0)
-        return {full, false};
-    if (rules.halves && rest <= 1 << (log2 - 1))
-        return {full, true};
-    return {full + 1, false};
-}
 
 // Division of a long row into parts.
 struct Cut {
@@ -203,11 +182,11 @@ __device__ void find_slices(const Rules &rules, int several, int items, Function
     __syncthreads();
 }
 
-// Sorts the window's items and counts the slices, long-row blocks and values that they make. One
-// block per window.
+// Sorts the window's items and counts the slices, long-row blocks and values that they make, which
+// the last block adds up. One block per window.
 template <class O>
-__device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, uint32_t *order,
-                            Counts counts) {
+__device__ void order_items(const O *offsets, const uint8_t *same, const Rules &rules,
+                            uint32_t *order, const Counts &counts, unsigned *arrived) {
     __shared__ uint32_t keys[MOST_ITEMS];
     __shared__ WindowSlices window_slices;
     const int64_t number = blockIdx.x, first = number * rules.window;
@@ -283,13 +262,15 @@ __device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, 
         counts.values[number] = all_units;
         counts.several[number] = int64_t(several) << 32 | items;
     }
+    if (is_last_block(arrived))
+        scan_arrays({counts.slices, counts.blocks, counts.values}, rules.windows);
 }
 
 // Writes slice heads except for their columns. `counts` holds exclusive sums by now. One block per
 // window.
 template <class O>
-__device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules, Counts counts,
-                           SliceHead *heads) {
+__device__ void make_heads(const O *offsets, const uint32_t *order, const Rules &rules,
+                           const Counts &counts, SliceHead *heads) {
     __shared__ uint32_t words[MOST_ITEMS];
     __shared__ WindowSlices window_slices;
     const int64_t number = blockIdx.x, first = number * rules.window;
@@ -301,7 +282,7 @@ __device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules,
     const auto length_at = [&](int place) { return int(words[place] >> 16); };
     find_slices(rules, several, items, length_at, window_slices);
     int64_t block = counts.blocks[number], unit = counts.values[number];
-    int64_t slice = counts.blocks[rules.windows()] * BLOCK_PARTS + counts.slices[number];
+    int64_t slice = counts.blocks[rules.windows] * BLOCK_PARTS + counts.slices[number];
     for (int p = window_slices.long_begin; p < window_slices.long_end; p += THREADS) {
         const int at = p + int(threadIdx.x);
         int64_t row = 0;
@@ -371,69 +352,6 @@ __device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules,
     }
 }
 
-// Entries of a lane's item: its first row, the position of that row's (or part's) first entry,
-// their number, and the lane's rank in the item.
-struct Lane {
-    int64_t row, start;
-    int length, rank;
-};
-
-template <class O>
-__device__ __forceinline__ Lane lane_of(const O *offsets, int64_t base, const uint32_t *order,
-                                        const SliceHead *heads, int64_t slice,
-                                        const SliceHead &head) {
-    const int lane = threadIdx.x % WARP, item = lane >> head.lanes_log2;
-    Lane out = {0, 0, 0, lane & ((1 << head.lanes_log2) - 1)};
-    if (item >= head.items)
-        return out;
-    int64_t before = 0;
-    if (head.flags & EVEN) {
-        out.row = int64_t(head.row) + item;
-        out.length = head.length;
-    } else if (head.flags & PART) {
-        // All parts before this one are as long as the first.
-        const int64_t first = int64_t(head.place) * BLOCK_PARTS;
-        out.row = head.row;
-        before = (slice - first) * heads[first].length;
-        out.length = head.length;
-    } else {
-        const uint32_t word = order[int64_t(head.place) + item];
-        out.row = int64_t(head.row) + (word & 0xffff);
-        out.length = int(word >> 16);
-    }
-    out.start = int64_t(offsets[out.row]) - base + before;
-    return out;
-}
-
-// Number of column slots that a lane has in flight.
-constexpr int FOUR = 4;
-
-// Calls f(slot, count, width, columns) for the lane's column slots, up to four at a time. Slot + i,
-// i < count, holds entry columns[i] of the item, or padding if that is −1. The half step comes
-// first, as slot −1 with width 1; other slots count from behind it. All lanes of the warp call
-// this.
-template <class Function>
-__device__ __forceinline__ void for_each_four(const Rules &rules, const SliceHead &head,
-                                              const Lane &lane, Function f) {
-    const bool half = head.flags & HALF;
-    if (half) {
-        const int columns[FOUR] = {lane.rank < lane.length ? lane.rank : -1, -1, -1, -1};
-        f(-1, 1, 1, columns);
-    }
-    const int before = half ? 1 << head.lanes_log2 : 0, slots = head.steps << rules.group_log2;
-    for (int slot = 0; slot < slots; slot += FOUR) {
-        int columns[FOUR];
-#pragma unroll
-        for (int i = 0; i < FOUR; ++i) {
-            const int step = (slot + i) >> rules.group_log2, v = i & (rules.group() - 1);
-            const int column =
-                before + (((step << head.lanes_log2) + lane.rank) << rules.group_log2) + v;
-            columns[i] = slot + i < slots && column < lane.length ? column : -1;
-        }
-        f(slot, min(FOUR, slots - slot), rules.group(), columns);
-    }
-}
-
 __device__ __forceinline__ int64_t column_units(const Rules &rules, const SliceHead &head) {
     const Steps steps = {head.steps, (head.flags & HALF) != 0};
     const int all = steps.full + steps.half;
@@ -445,10 +363,10 @@ __device__ __forceinline__ int64_t column_units(const Rules &rules, const SliceH
 // Chooses the form of each slice's columns and their base. One warp per slice.
 template <class O, class J>
 __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
-                               const uint32_t *order, Rules rules, const int64_t *slices,
-                               const int64_t *blocks, SliceHead *heads) {
-    const int64_t slice = first_item() / WARP;
-    if (slice >= *slices + *blocks * BLOCK_PARTS)
+                               const uint32_t *order, const Rules &rules, const Counts &counts,
+                               SliceHead *heads) {
+    const int64_t slice = first_item() / WARP, windows = rules.windows;
+    if (slice >= counts.slices[windows] + counts.blocks[windows] * BLOCK_PARTS)
         return;
     SliceHead head = heads[slice];
     const Lane lane = lane_of(offsets, base, order, heads, slice, head);
@@ -505,11 +423,11 @@ __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
 
 // Computes where in its window each slice's columns start, and each window's units of narrow and of
 // wide columns. One warp per window.
-__device__ void place_columns(Rules rules, const int64_t *slices, const int64_t *blocks,
-                              SliceHead *heads, int64_t *narrow, int64_t *wide) {
+__device__ void place_columns(const Rules &rules, const Counts &counts, SliceHead *heads) {
+    const int64_t *slices = counts.slices, *blocks = counts.blocks;
     const int lane = threadIdx.x % WARP;
-    const int64_t all_parts = blocks[rules.windows()] * BLOCK_PARTS;
-    for (int64_t number = first_item() / WARP; number < rules.windows();
+    const int64_t all_parts = blocks[rules.windows] * BLOCK_PARTS;
+    for (int64_t number = first_item() / WARP; number < rules.windows;
          number += grid_stride() / WARP) {
         int64_t before[2] = {0, 0};
         const auto place = [&](int64_t first, int64_t end) {
@@ -536,133 +454,26 @@ __device__ void place_columns(Rules rules, const int64_t *slices, const int64_t 
         place(blocks[number] * BLOCK_PARTS, blocks[number + 1] * BLOCK_PARTS);
         place(all_parts + slices[number], all_parts + slices[number + 1]);
         if (lane == 0) {
-            narrow[number] = before[0];
-            wide[number] = before[1];
+            counts.narrow[number] = before[0];
+            counts.wide[number] = before[1];
         }
     }
 }
 
-// Stores `first`, and if `both` also `second` behind it. Pairs are aligned to their size, but to 16
-// bytes at most, since allocators promise no more.
-template <class T> __device__ __forceinline__ void store_pair(T *to, T first, T second, bool both) {
-    if (!both) {
-        *to = first;
-    } else if constexpr (sizeof(T) == 2) {
-        *reinterpret_cast<uint32_t *>(to) = uint32_t(first) | uint32_t(second) << 16;
-    } else if constexpr (sizeof(T) <= 8) {
-        std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t> a, b;
-        memcpy(&a, &first, sizeof(T));
-        memcpy(&b, &second, sizeof(T));
-        store_two(to, a, b);
-    } else {
-        to[0] = first;
-        to[1] = second;
-    }
-}
-
-// Writes values, columns, and the position in the user's array of each value (−1 for padding).
-// `positions` is NULL if it is not wanted; `from` is NULL if values are in the order of entries.
-// `values` and `out_values` are NULL if no values are stored. One warp per slice.
-template <class Value, class O, class J, class Position>
-__device__ void fill_slices(const O *offsets, const J *indices, const Value *values, int64_t base,
-                            const uint32_t *order, Rules rules, int64_t slices,
-                            const int64_t *narrow_before, const int64_t *wide_before,
-                            SliceHead *heads, Value *out_values, uint16_t *narrow, uint32_t *wide,
-                            const uint64_t *from, Position *positions) {
-    const int64_t slice = first_item() / WARP;
-    if (slice >= slices)
-        return;
-    SliceHead head = heads[slice];
-    const int number = threadIdx.x % WARP, rows = head.flags & ROWS ? rules.item_rows : 1;
-    const Lane lane = lane_of(offsets, base, order, heads, slice, head);
-    const bool is_wide = head.flags & WIDE;
-    const int64_t unit = (is_wide ? wide_before : narrow_before)[head.window] + head.columns;
-    __syncwarp();
-    if (number == 0)
-        heads[slice].columns = uint32_t(unit);
-    const int64_t at = int64_t(head.first) * WARP, columns = unit * WARP;
-    // Distance between the rows of an item, which follow each other and have the same length.
-    const int64_t stride = lane.length;
-    // Number of half steps, which are stored before the full ones.
-    const int half = head.flags & HALF ? 1 : 0;
-    for_each_four(
-        rules, head, lane, [&](int slot, int count, int width, const int(&entries)[FOUR]) {
-            uint32_t column[FOUR];
+// Adds up the windows' units of columns, and brings all totals to the host. Called by one block
+// when the units are there.
+__device__ void finish_counts(const Rules &rules, const Counts &counts, volatile uint64_t *out,
+                              const Arrival &arrival) {
+    const int64_t windows = rules.windows;
+    scan_arrays({counts.narrow, counts.wide}, windows);
+    __syncthreads();
+    const int64_t *const totals[] = {counts.slices, counts.blocks, counts.values, counts.narrow,
+                                     counts.wide};
+    if (threadIdx.x == 0)
 #pragma unroll
-            for (int i = 0; i < FOUR; ++i) {
-                column[i] = 0;
-                if (entries[i] >= 0)
-                    column[i] =
-                        uint32_t(int64_t(indices[lane.start + entries[i]]) - base - head.base);
-            }
-            // Number of a lane's slots before the group of slot i.
-            const auto before = [&](int i) { return slot < 0 ? 0 : half + ((slot + i) & -width); };
-            for (int k = 0; k < rows; ++k) {
-                const int64_t start = lane.start + k * stride;
-                const auto place = [&](int i) {
-                    return at + int64_t(before(i)) * rows * WARP + (k * WARP + number) * width +
-                           (i & (width - 1));
-                };
-                if (out_values) {
-                    Value value[FOUR];
-#pragma unroll
-                    for (int i = 0; i < FOUR; ++i) {
-                        value[i] = Value{};
-                        if (entries[i] >= 0)
-                            value[i] = values[start + entries[i]];
-                    }
-#pragma unroll
-                    for (int i = 0; i < FOUR; i += 2) {
-                        if (i < count)
-                            store_pair(out_values + place(i), value[i], value[i + 1], slot >= 0);
-                    }
-                }
-                if (positions) {
-                    Position position[FOUR];
-#pragma unroll
-                    for (int i = 0; i < FOUR; ++i) {
-                        const int64_t source = start + entries[i];
-                        position[i] = ~Position(0);
-                        if (entries[i] >= 0)
-                            position[i] = Position(from ? from[source] : uint64_t(source));
-                    }
-#pragma unroll
-                    for (int i = 0; i < FOUR; i += 2) {
-                        if (i < count)
-                            store_pair(positions + place(i), position[i], position[i + 1],
-                                       slot >= 0);
-                    }
-                }
-            }
-#pragma unroll
-            for (int i = 0; i < FOUR; i += 2) {
-                if (i >= count)
-                    break;
-                const int v = i & (width - 1);
-                const int64_t to = columns + int64_t(before(i)) * WARP + number * width + v;
-                if (is_wide) {
-                    store_pair(wide + to, column[i], column[i + 1], slot >= 0);
-                } else if (head.flags & RUNS) {
-                    // A half step stores one column with a 0 behind it.
-                    const int64_t run =
-                        columns + (slot < 0 ? 0 : (half << rules.group_log2) + slot + i);
-                    if (number == 0)
-                        store_pair(narrow + run, uint16_t(column[i]), uint16_t(column[i + 1]),
-                                   true);
-                } else if (head.flags & ADJACENT) {
-                    const int step = slot < 0 ? 0 : half + ((slot + i) >> rules.group_log2);
-                    if (v == 0)
-                        narrow[columns + int64_t(step) * WARP + number] = uint16_t(column[i]);
-                } else {
-                    store_pair(narrow + to, uint16_t(column[i]), uint16_t(column[i + 1]),
-                               slot >= 0);
-                }
-            }
-        });
-    const int last = ((head.steps + half) << rules.group_log2) - 1;
-    // Zeros behind the last run, up to a multiple of 32.
-    if (head.flags & RUNS && last + 1 + number < (last / WARP + 1) * WARP)
-        narrow[columns + last + 1 + number] = 0;
+        for (int i = 0; i < 5; ++i)
+            out[i] = uint64_t(totals[i][windows]);
+    arrival.tell_host();
 }
 
 } // namespace tarsia::convert
@@ -671,73 +482,39 @@ using namespace tarsia;
 using namespace tarsia::convert;
 
 // Without the explicit minimum of blocks, ptxas spills in some of these kernels to fit more warps.
-// Fill kernels are bound by memory latency and get more blocks.
 #define GLOBAL extern "C" __global__ void __launch_bounds__(convert::THREADS, 2)
-#define FILLS extern "C" __global__ void __launch_bounds__(convert::THREADS, 4)
-#define RULES                                                                                      \
-    int64_t rows, int32_t window, int32_t item_rows, int32_t entries, int32_t group_log2,          \
-        int32_t limit_log2, int32_t halves
-#define GIVEN                                                                                      \
-    Rules { rows, window, item_rows, entries, group_log2, limit_log2, halves }
-// Grid: one block per window.
+// Grid: one block per window. `arrived` is a word that is zero before and after.
 #define KERNEL_order(name, O)                                                                      \
-    GLOBAL name(const int##O##_t *offsets, const uint8_t *same, RULES, uint32_t *order,            \
-                int64_t *slices, int64_t *blocks, int64_t *values, int64_t *several) {             \
+    GLOBAL name(const int##O##_t *offsets, const uint8_t *same, Rules rules, uint32_t *order,      \
+                int64_t *counts, unsigned *arrived) {                                              \
         wait_for_previous();                                                                       \
-        order_items(offsets, same, GIVEN, order, {slices, blocks, values, several});               \
+        order_items(offsets, same, rules, order, {counts, rules.windows}, arrived);                \
     }
 KERNELS(order, (), (sell_order_32, 32), (sell_order_64, 64))
+// Grid: one block per window.
 #define KERNEL_heads(name, O)                                                                      \
-    GLOBAL name(const int##O##_t *offsets, const uint32_t *order, RULES, int64_t *slices,          \
-                int64_t *blocks, int64_t *values, int64_t *several, SliceHead *heads) {            \
+    GLOBAL name(const int##O##_t *offsets, const uint32_t *order, Rules rules, int64_t *counts,    \
+                SliceHead *heads) {                                                                \
         wait_for_previous();                                                                       \
-        make_heads(offsets, order, GIVEN, {slices, blocks, values, several}, heads);               \
+        make_heads(offsets, order, rules, {counts, rules.windows}, heads);                         \
     }
 KERNELS(heads, (), (sell_heads_32, 32), (sell_heads_64, 64))
-// Grid: one block of 1,024 threads per array.
-extern "C" __global__ void __launch_bounds__(1024)
-    scan_windows(int64_t *arrays, int64_t windows, int64_t *sums) {
-    wait_for_previous();
-    scan_array(arrays + int64_t(blockIdx.x) * (windows + 1), windows, sums + blockIdx.x);
-}
-// Grid: any number of blocks.
-GLOBAL sell_columns(RULES, const int64_t *slices, const int64_t *blocks, SliceHead *heads,
-                    int64_t *narrow, int64_t *wide) {
-    wait_for_previous();
-    place_columns(GIVEN, slices, blocks, heads, narrow, wide);
-}
 // Grid: at least ceil(slices · WARP / THREADS) blocks.
 #define KERNEL_measure(name, O, J)                                                                 \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base,                \
-                const uint32_t *order, RULES, const int64_t *slices, const int64_t *blocks,        \
-                SliceHead *heads) {                                                                \
+                const uint32_t *order, Rules rules, int64_t *counts, SliceHead *heads) {           \
         wait_for_previous();                                                                       \
-        measure_slices(offsets, indices, base, order, GIVEN, slices, blocks, heads);               \
+        measure_slices(offsets, indices, base, order, rules, {counts, rules.windows}, heads);      \
     }
 KERNELS(measure, (), (sell_measure_32_32, 32, 32), (sell_measure_64_32, 64, 32),
         (sell_measure_64_64, 64, 64))
-#define KERNEL_fill(name, bits, O, J, P)                                                           \
-    FILLS name(const int##O##_t *offsets, const int##J##_t *indices, const BITS_##bits *values,    \
-               int64_t base, const uint32_t *order, RULES, int64_t slices,                         \
-               const int64_t *narrow_before, const int64_t *wide_before, SliceHead *heads,         \
-               BITS_##bits *out_values, uint16_t *narrow, uint32_t *wide, const uint64_t *from,    \
-               uint##P##_t *positions) {                                                           \
-        wait_for_previous();                                                                       \
-        fill_slices(offsets, indices, values, base, order, GIVEN, slices, narrow_before,           \
-                    wide_before, heads, out_values, narrow, wide, from, positions);                \
-    }
-KERNELS(fill, (16), (sell_fill_16_32_32_u32, 32, 32, 32), (sell_fill_16_64_32_u32, 64, 32, 32),
-        (sell_fill_16_64_32_u64, 64, 32, 64), (sell_fill_16_64_64_u32, 64, 64, 32),
-        (sell_fill_16_64_64_u64, 64, 64, 64))
-KERNELS(fill, (32), (sell_fill_32_32_32_u32, 32, 32, 32), (sell_fill_32_64_32_u32, 64, 32, 32),
-        (sell_fill_32_64_32_u64, 64, 32, 64), (sell_fill_32_64_64_u32, 64, 64, 32),
-        (sell_fill_32_64_64_u64, 64, 64, 64))
-KERNELS(fill, (64), (sell_fill_64_32_32_u32, 32, 32, 32), (sell_fill_64_64_32_u32, 64, 32, 32),
-        (sell_fill_64_64_32_u64, 64, 32, 64), (sell_fill_64_64_64_u32, 64, 64, 32),
-        (sell_fill_64_64_64_u64, 64, 64, 64))
-KERNELS(fill, (32x2), (sell_fill_32x2_32_32_u32, 32, 32, 32),
-        (sell_fill_32x2_64_32_u32, 64, 32, 32), (sell_fill_32x2_64_32_u64, 64, 32, 64),
-        (sell_fill_32x2_64_64_u32, 64, 64, 32), (sell_fill_32x2_64_64_u64, 64, 64, 64))
-KERNELS(fill, (64x2), (sell_fill_64x2_32_32_u32, 32, 32, 32),
-        (sell_fill_64x2_64_32_u32, 64, 32, 32), (sell_fill_64x2_64_32_u64, 64, 32, 64),
-        (sell_fill_64x2_64_64_u32, 64, 64, 32), (sell_fill_64x2_64_64_u64, 64, 64, 64))
+// Grid: any number of blocks. `arrived` is as above; `out` is five words of the host's page, to
+// which `arrival` belongs (src/backend/cuda/memory/readback.rs).
+GLOBAL sell_columns(Rules rules, int64_t *counts, SliceHead *heads, unsigned *arrived,
+                    volatile uint64_t *out, Arrival arrival) {
+    wait_for_previous();
+    const Counts of_windows(counts, rules.windows);
+    place_columns(rules, of_windows, heads);
+    if (is_last_block(arrived))
+        finish_counts(rules, of_windows, out, arrival);
+}

@@ -5,6 +5,10 @@
 // else each lane takes one product, of whichever row. Either way, products of one row have one
 // turn, in which no two lanes of the team add to one sum, and turns follow the order of the row of
 // `left`; so each sum is in the order of the row's entries of `left`.
+
+// An image for each first argument (common/kernels.cuh), most of which are types.
+#define KERNELS_BY_FIRST
+
 #include "spgemm/team.cuh"
 
 using namespace tarsia;

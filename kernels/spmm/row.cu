@@ -1,5 +1,8 @@
 // SpMM `row`, see spmm/row.cuh.
 
+// An image for each first argument (common/kernels.cuh), most of which are types.
+#define KERNELS_BY_FIRST
+
 #include "ptx/launch.cuh"
 #include "spmm/row.cuh"
 

@@ -1,5 +1,8 @@
 // SpMM `row` on aligned rows of B and C, see spmm/row_groups.cuh.
 
+// An image for each first argument (common/kernels.cuh), most of which are types.
+#define KERNELS_BY_FIRST
+
 #include "common/kernels.cuh"
 #include "ptx/launch.cuh"
 #include "spmm/row_groups.cuh"

@@ -7,6 +7,9 @@
 // loop, and loads into registers are faster than bulk copies to shared memory
 // (docs/algorithms/sell.md).
 
+// An image for each first argument (common/kernels.cuh), most of which are types.
+#define KERNELS_BY_FIRST
+
 #include "common/slots.cuh"
 #include "ptx/launch.cuh"
 #include "spmv/sell.cuh"

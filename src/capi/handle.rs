@@ -56,6 +56,7 @@ pub type tarsiaLogFn_t =
 fn create(out: Out<tarsiaHandle_t>, kind: BackendKind, device: i32) -> Result<()> {
     heap::prepare_thread()?;
     let handle = Arc::new(Handle::new(backend::open(kind, device)?)?);
+    handle.backend().warm_up();
     out.set(pointer(objects::HANDLES.insert(handle)?))
 }
 

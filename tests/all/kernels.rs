@@ -182,6 +182,30 @@ fn lists_of_kernels_that_make_no_sense_are_errors() {
 }
 
 #[test]
+fn a_file_has_one_image_or_one_for_each_first_argument() {
+    let text =
+        "KERNELS(rows, (f64), (rows_f64_32, 32), (rows_f64_64, 64))\nKERNEL(rows_f32_32, rows, f32, 32)\n";
+    let images = |text: &str| {
+        let file = kernel_names::File::read("spmv/csr", text)?;
+        let names: Vec<_> = file.images().into_iter().map(|image| (image.name, image.first)).collect();
+        Ok::<_, String>((names, kernel_names::source(&[&file])))
+    };
+    let (names, source) = images(text).unwrap();
+    assert_eq!(names, [("spmv/csr".to_string(), None)]);
+    assert!(source.contains("image: 0") && !source.contains("image: 1"), "{source}");
+    let split = format!("#define KERNELS_BY_FIRST\n{text}");
+    let (names, source) = images(&split).unwrap();
+    let image = |first: &str| (format!("spmv/csr {first}"), Some(first.to_string()));
+    assert_eq!(names, [image("f64"), image("f32")]);
+    assert!(source.contains("IMAGES: &[&str] = &[\"spmv/csr f64\", \"spmv/csr f32\"]"), "{source}");
+    let line = |name: &str| source.lines().find(|line| line.contains(&format!("name: \"{name}\""))).unwrap();
+    assert!(line("rows_f64_64").contains("image: 0") && line("rows_f32_32").contains("image: 1"), "{source}");
+    // A kernel without arguments would be in none of these.
+    let error = images(&format!("{split}extern \"C\" __global__ void alone(int n) {{}}\n")).unwrap_err();
+    assert!(error.contains("alone has no arguments"), "{error}");
+}
+
+#[test]
 fn layouts_of_structures_are_read() {
     let text = "\
 namespace tarsia::spmm {
@@ -243,13 +267,15 @@ fn row_bins_follow_each_other() {
     assert!(kernel_names::row_bins("ROW_BIN(TABLE)").is_err());
 }
 
-/// Returns the names in the report's lines "Compiling entry function 'NAME' for 'ARCH'".
-fn entry_functions(report: &str) -> impl Iterator<Item = String> + '_ {
+/// Returns the names and architectures in the report's lines "Compiling entry function 'NAME' for 'ARCH'", sorted.
+fn entry_functions(report: &str) -> Vec<(&str, &str)> {
     let after = report.lines().filter_map(|line| line.split_once("Compiling entry function '"));
-    after.filter_map(|(_, rest)| rest.split('\'').next()).map(str::to_string)
+    let mut found: Vec<_> = after.filter_map(|(_, rest)| rest.split_once("' for ")).collect();
+    found.sort();
+    found
 }
 
-/// The kernels that ptxas has compiled are those of the lists.
+/// The kernels that ptxas has compiled are those of the lists, and each is in one image alone.
 #[test]
 fn compiled_kernels_are_those_of_the_lists() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
@@ -260,8 +286,11 @@ fn compiled_kernels_are_those_of_the_lists() {
     for (file, report) in reports {
         let text = std::fs::read_to_string(folder.join(file).with_extension("cu")).unwrap();
         let listed: BTreeSet<_> = kernel_names::read(&text).unwrap().into_iter().map(|k| k.name).collect();
-        let compiled: BTreeSet<_> = entry_functions(report).collect();
+        let functions = entry_functions(report);
+        let compiled: BTreeSet<_> = functions.iter().map(|(name, _)| name.to_string()).collect();
         assert_eq!(listed, compiled, "{file}");
+        let twice = functions.windows(2).find(|pair| pair[0] == pair[1]);
+        assert!(twice.is_none(), "{file}: {twice:?} is in several images: KERNELS_BY_FIRST must stand first");
         checked += 1;
     }
     if checked == 0 {

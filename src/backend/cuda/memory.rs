@@ -17,7 +17,7 @@ mod readback;
 mod tests;
 
 pub use numbers::Numbers;
-pub use readback::Readback;
+pub use readback::{prepare, Readback};
 
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -101,6 +101,12 @@ impl Backend for Cuda {
         Arc::new(CudaMemory(Arc::clone(&self.device)))
     }
 
+    fn warm_up(&self) {
+        let Ok(_entered) = self.device.enter() else { return };
+        let _relaxed = device::Relaxed::enter();
+        let _ = memory::prepare(&self.device);
+    }
+
     fn copy_to_device(&self, dst: Address, src: Address, bytes: usize, stream: Address) -> Result<()> {
         self.copy(dst, src, bytes, stream, "tarsiaMemcpyToDevice")
     }

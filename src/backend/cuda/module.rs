@@ -30,6 +30,8 @@ pub struct NamedKernel {
     /// Kind of which the kernel is a variant; its own name where it has no variants.
     pub kind: &'static str,
     pub arguments: &'static [&'static str],
+    /// Number of its image in the list of all images.
+    pub image: usize,
 }
 
 mod named {
@@ -37,10 +39,11 @@ mod named {
     include!(concat!(env!("OUT_DIR"), "/kernel_names.rs"));
 }
 
-/// A kernels/**/*.cu file as compiled by nvcc.
+/// A kernels/**/*.cu file, or its kernels with the same first argument, as compiled by nvcc.
 #[derive(Debug)]
 pub struct EmbeddedModule {
-    /// Name of the file, spelled as in [`KernelFile::name`].
+    /// Name of the image: that of the file as in [`KernelFile::name`], and the first argument if there is an image for
+    /// each.
     pub name: &'static str,
     /// Contents of the fatbin.
     pub image: &'static [u8],
@@ -83,14 +86,10 @@ fn find(file: &str, kind: &str, arguments: &[String]) -> Result<(usize, usize)> 
 
 /// Modules of one context.
 pub struct Modules {
-    /// One for each file, in the order of the lists.
-    loaded: Vec<Loaded>,
-}
-
-#[derive(Default)]
-struct Loaded {
-    module: OnceCell<Address>,
-    kernels: Vec<OnceCell<Kernel>>,
+    /// Modules of the images, in the order of their list.
+    images: Vec<OnceCell<Address>>,
+    /// Kernels of each file, in the order of the lists.
+    kernels: Vec<Vec<OnceCell<Kernel>>>,
 }
 
 impl Modules {
@@ -107,11 +106,9 @@ impl Modules {
                 OLDEST % 10
             )));
         }
-        let none = |file: &KernelFile| Loaded {
-            module: OnceCell::new(),
-            kernels: file.kernels.iter().map(|_| OnceCell::new()).collect(),
-        };
-        Ok(Modules { loaded: named::FILES.iter().map(none).collect() })
+        let images = named::IMAGES.iter().map(|_| OnceCell::new()).collect();
+        let none = |file: &KernelFile| file.kernels.iter().map(|_| OnceCell::new()).collect();
+        Ok(Modules { images, kernels: named::FILES.iter().map(none).collect() })
     }
 
     /// Loads the kernel `name` of a file, which has no variants. A context must be current.
@@ -122,9 +119,9 @@ impl Modules {
     /// Loads a variant of a kind of kernels of a file. A context must be current.
     fn variant(&self, file: &str, kind: &str, arguments: &[String]) -> Result<Kernel> {
         let (at, number) = find(file, kind, arguments)?;
-        let (Loaded { module, kernels }, name) = (&self.loaded[at], named::FILES[at].kernels[number].name);
+        let NamedKernel { name, image, .. } = named::FILES[at].kernels[number];
         let load = || {
-            let module = *module.get_or_try_init(|| load(file))?;
+            let module = *self.images[image].get_or_try_init(|| load(named::IMAGES[image]))?;
             let text = CString::new(name).expect("names are identifiers");
             let mut function: Raw = std::ptr::null_mut();
             // SAFETY: `function` is valid for a write, the module is loaded.
@@ -133,22 +130,22 @@ impl Modules {
             check(code, &format!("kernel {name}"))?;
             Kernel::new(Address::new(function))
         };
-        kernels[number].get_or_try_init(load).copied()
+        self.kernels[at][number].get_or_try_init(load).copied()
     }
 }
 
-/// Loads the module of a file. It calls the driver directly and not through cust, whose enum of results might
+/// Loads the module of an image. It calls the driver directly and not through cust, whose enum of results might
 /// not have the code that a newer driver returns for an image.
-fn load(file: &str) -> Result<Address> {
+fn load(image: &str) -> Result<Address> {
     available()?;
-    let embedded = embedded::MODULES.iter().find(|embedded| embedded.name == file);
+    let embedded = embedded::MODULES.iter().find(|embedded| embedded.name == image);
     let embedded = embedded.ok_or_else(|| {
-        Error::new(Status::InternalError, format!("kernels/{file}.cu is not in the library"))
+        Error::new(Status::InternalError, format!("the kernels of {image} are not in the library"))
     })?;
     let _relaxed = super::device::Relaxed::enter();
     let mut module: Raw = std::ptr::null_mut();
     // SAFETY: the image is a complete fatbin that is never freed.
     let code = unsafe { driver::cuModuleLoadData(&mut module, embedded.image.as_ptr().cast()) };
-    check(code, &format!("loading the kernels of {file}"))?;
+    check(code, &format!("loading the kernels of {image}"))?;
     Ok(Address::new(module))
 }

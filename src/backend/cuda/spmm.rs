@@ -137,6 +137,9 @@ pub(super) fn build(
     let fresh = SharedResults::new(cx.device);
     let shared = inspection.and_then(|inspection| inspection.backend_state.downcast_ref()).unwrap_or(&fresh);
     let analysis = Analysis { cx, problem, shared };
+    if !matches!(choice.method, Method::SpmmSell) {
+        analysis.discard_slices();
+    }
     Ok(match &choice.method {
         Method::Window(clusters) => {
             let clusters = analysis.takes_clusters(clusters)?;

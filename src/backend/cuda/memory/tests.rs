@@ -35,6 +35,25 @@ fn a_page_is_zero_whoever_had_it() {
 }
 
 #[test]
+fn a_page_is_there_before_the_first_analysis() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let cx = &device.call(&cx).unwrap();
+    // Handles may be made by several threads.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let _entered = device.enter().unwrap();
+                readback::prepare(&device).unwrap();
+            });
+        }
+    });
+    assert!(device.pool().unwrap().read_back.get().is_some());
+    let mut words = Readback::take(cx).unwrap();
+    words.fetch(cx, 512).unwrap();
+    assert_eq!(*words.wait(cx).unwrap(), [0; 512]);
+}
+
+#[test]
 fn numbers_elsewhere_on_the_device_follow_the_words() {
     let Some((device, cx)) = context_of_device() else { return };
     let cx = &device.call(&cx).unwrap();

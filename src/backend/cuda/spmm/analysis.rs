@@ -15,13 +15,14 @@ use crate::backend::cuda::launch::Overlap;
 use crate::backend::cuda::memory::{self, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::backend::cuda::reorder::cluster;
+use crate::backend::cuda::spmv::sell::begin_for_columns;
 use crate::backend::cuda::spmv::{SharedColumns, StorageProperties};
 use crate::error::Result;
 use crate::format::window::{Counts, WindowShape};
 use crate::matrix::SparseArrays;
 use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::When;
-use crate::select::spmm::sell::FEW_COLUMNS;
+use crate::select::spmm::sell::{mostly_slices, FEW_COLUMNS};
 use crate::select::spmm::window::CLUSTER;
 use crate::select::spmm::{clusters_gain, clusters_may_pay, SpmmStatistics};
 use crate::select::{self, Clusters, RowOrder, Source};
@@ -115,6 +116,7 @@ impl Drop for SharedResults {
         self.rows.take();
         self.row_counts.take();
         if let Some(mut properties) = self.properties.take() {
+            properties.begun.take();
             properties.mark_filled_if_idle();
         }
         self.clusters.take();
@@ -173,7 +175,10 @@ impl Analysis<'_> {
         number::enqueue_statistics(cx, rows, shape, words.at(SORTED), words.at(0))?;
         words.fetch(cx, CHECK)?;
         cx.device.machine().prepare_spmm_choice(problem.types);
-        let words = words.wait(cx)?;
+        let found = *words.wait(cx)?;
+        // The page is free for the slices.
+        drop(words);
+        let words = &found;
         let report = &words[CHECK..][..check::WORDS];
         let report = check::pattern_report(cx, &problem.a, problem.op, "A", report)?;
         if report.structure.sorted {
@@ -184,7 +189,16 @@ impl Analysis<'_> {
             });
         }
         *shared.properties.borrow_mut() = shared_columns.map(|columns| columns.properties(&words[SHARED..]));
-        self.keep(report)
+        self.keep(report)?;
+        // Behind the rows, whose copy must not lack memory for slices that may not be chosen.
+        if let Some(properties) = &*shared.properties.borrow() {
+            if mostly_slices(problem.types.a, problem.n_hint) {
+                // After an error the layout is made from its beginning if it is chosen, which reports the error.
+                let begun = begin_for_columns(cx, problem.types.a, rows, properties).ok().flatten();
+                properties.begun.replace(begun);
+            }
+        }
+        Ok(())
     }
 
     /// Calls `f` with the rows and, if values will be updated, with their positions in the user's array.
@@ -224,9 +238,22 @@ impl Analysis<'_> {
         is_counted.then(|| self.shared.row_counts.take()).flatten()
     }
 
+    /// Gives up the slices that were begun for `sell`, since another algorithm has been chosen. Blocks if there are any.
+    pub(super) fn discard_slices(&self) {
+        if let Some(properties) = &*self.shared.properties.borrow() {
+            properties.discard_slices(self.cx);
+        }
+    }
+
     /// Takes what `sell` has to know of the rows of [`Self::checked_rows`], if it has been counted.
     pub(super) fn take_properties(&self) -> Option<StorageProperties> {
         self.shared.properties.take()
+    }
+
+    /// Gives back what [`Self::take_properties`] has taken.
+    #[cfg(test)]
+    pub(super) fn give_properties(&self, properties: StorageProperties) {
+        self.shared.properties.replace(Some(properties));
     }
 
     /// Takes the rows, in place where they are there, if their pattern has been validated. Rows in place need not
@@ -287,6 +314,7 @@ impl Analysis<'_> {
     /// if a sample promises no better one. Blocks.
     fn clusters(&self) -> Result<Option<&ClusteredRows>> {
         if self.shared.clusters.get().is_none() {
+            self.discard_slices();
             let found = self.with_rows(|operand, _| self.cluster(operand))?;
             // Nothing has set it meanwhile: a plan is analyzed by one thread.
             let _ = self.shared.clusters.set(found);

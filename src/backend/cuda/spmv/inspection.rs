@@ -3,9 +3,10 @@
 //! enqueued together, for a pattern that may be invalid, and their results come back on one readback page
 //! after one wait. The results are passed on to the executors' builders.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::sell;
+use super::sell::{self, BegunSlices};
 use crate::backend::cuda::check::{self, PatternReport};
 use crate::backend::cuda::convert::{statistics, values};
 use crate::backend::cuda::device::{Device, DeviceCall};
@@ -17,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::format::narrowing::Form;
 use crate::format::warp_sell::{MOST_ITEM_ROWS, MOST_SHARED, WINDOW};
 use crate::matrix::SparseArrays;
+use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::select::spmv::sell::{may_share, rows_per_warp_log2};
 use crate::select::spmv::statistics::{SpmvStatistics, SHARED, WORDS};
@@ -49,6 +51,8 @@ pub(crate) struct StorageProperties {
     pub(super) shared: [usize; MOST_ITEM_ROWS - 1],
     /// True if the columns of nearly all entries are consecutive; false for a copy, where this is not known.
     pub(super) adjacent: bool,
+    /// Slices for `sell` that the device is making of the rows.
+    pub(crate) begun: RefCell<Option<BegunSlices>>,
 }
 
 /// Results of inspecting a matrix whose rows of op(A) are in place.
@@ -63,6 +67,7 @@ impl Drop for InspectedMatrix {
         // Arrays that the stream still works on are released in its order, in their context. The stream has no work
         // left if a builder has waited for its own.
         let _entered = self.device.enter();
+        self.properties.begun.take();
         self.properties.mark_filled_if_idle();
         self.properties.same = None;
     }
@@ -152,7 +157,7 @@ impl StorageProperties {
     /// Properties of values in the form that they have, from the words that [`enqueue_shared`] has counted.
     fn of_shared(same: Option<DeviceBuffer<u8>>, words: &[u64]) -> Self {
         let shared = std::array::from_fn(|at| words[at] as usize);
-        StorageProperties { form: Form::Full, same, shared, adjacent: false }
+        StorageProperties { form: Form::Full, same, shared, adjacent: false, begun: RefCell::new(None) }
     }
 
     /// Inspects rows that are valid. Blocks.
@@ -165,6 +170,13 @@ impl StorageProperties {
         enqueue(cx, problem, rows, same.as_ref(), &words, &Overlap::new(true))?;
         words.fetch(cx, FETCHED)?;
         Ok(StorageProperties::new(problem, rows.nnz, same, words.wait(cx)?))
+    }
+
+    /// Gives up the slices that were begun, since another algorithm has been chosen. Blocks if there are any.
+    pub(crate) fn discard_slices(&self, cx: &Context) {
+        if let Some(begun) = self.begun.take() {
+            begun.discard(cx);
+        }
     }
 
     /// Records that the stream has been waited for since the last work that reads the marks was enqueued.
@@ -210,6 +222,14 @@ impl SharedColumns {
     }
 }
 
+/// Rows of op(A), which are in place.
+fn rows_in_place(problem: &SpmvProblem) -> Rows {
+    let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else {
+        unreachable!("rows are in place in compressed arrays only")
+    };
+    Rows::of(m)
+}
+
 /// Inspects a matrix whose rows of op(A) are in place, and validates its pattern; counts the pattern statistics if
 /// they are `wanted`. Blocks.
 fn inspect_rows(
@@ -217,10 +237,7 @@ fn inspect_rows(
     problem: &SpmvProblem,
     wanted: bool,
 ) -> Result<(InspectedMatrix, Option<SpmvStatistics>)> {
-    let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else {
-        unreachable!("rows are in place in compressed arrays only")
-    };
-    let rows = Rows::of(m);
+    let rows = rows_in_place(problem);
     let x_bytes = problem.types.x.size();
     let same = marks_of_same_rows(cx, problem.types.a, &rows)?;
     let mut words = Readback::take(cx)?;
@@ -272,9 +289,14 @@ pub(super) fn inspect_if_in_place(
     }
 }
 
-/// Inspects a matrix whose rows of op(A) are in place, for the choice of an algorithm.
+/// Inspects a matrix whose rows of op(A) are in place, for the choice of an algorithm, and begins to make slices for
+/// `sell`, which nearly all matrices take: the device makes them while the host chooses.
 pub(crate) fn inspect(cx: &DeviceCall<'_>, problem: &SpmvProblem) -> Result<SpmvInspection> {
     let (inspected, statistics) = inspect_in_place(cx, problem)?;
+    let rows = rows_in_place(problem);
+    // After an error the layout is made from its beginning if it is chosen, which reports the error.
+    let begun = sell::begin(cx, problem, &rows, &inspected.properties).ok().flatten();
+    inspected.properties.begun.replace(begun);
     Ok(SpmvInspection { statistics, backend_state: Box::new(inspected) })
 }
 

@@ -193,7 +193,11 @@ pub(super) fn build(
     choice: &Choice,
     inspection: Option<&SpmvInspection>,
 ) -> Result<Box<SpmvExecutor>> {
-    let inspected = inspection.and_then(|inspection| inspection.backend_state.downcast_ref());
+    let inspected =
+        inspection.and_then(|inspection| inspection.backend_state.downcast_ref::<InspectedMatrix>());
+    if let Some(inspected) = inspected.filter(|_| !matches!(choice.method, Method::Sell)) {
+        inspected.properties().discard_slices(cx);
+    }
     Ok(match &choice.method {
         Method::Dasp => Box::new(LayoutSpmv::<DaspSpmv>::build(cx, problem, inspected)?),
         Method::Sell => {

@@ -8,8 +8,8 @@ use crate::backend::cuda::convert::values::{self, Gather};
 use crate::backend::cuda::convert::{bits_of_values, origins_address, Origins};
 use crate::backend::cuda::device::{Device, DeviceCall};
 use crate::backend::cuda::launch::{blocks_of_grid, launch_early, launch_product, Kernel};
-use crate::backend::cuda::layouts::same_elements;
-use crate::backend::cuda::memory::{filled_from, filled_members, DeviceBuffer, Numbers, Readback};
+use crate::backend::cuda::layouts::{kernel_structs, same_elements};
+use crate::backend::cuda::memory::{filled_from, filled_members, DeviceBuffer, Fill, Numbers, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
 use crate::backend::cuda::scalars::Scalar;
@@ -23,6 +23,7 @@ use crate::matrix::DenseVector;
 use crate::memory::{Context, SLOTS};
 use crate::problem::SpmvProblem;
 use crate::select::grids;
+use crate::select::spmv::hot_sell::DEMANDS;
 use crate::select::spmv::sell as select;
 use crate::support::Types;
 use crate::types::{Address, DataType, IndexType, LayoutKind, Operation};
@@ -45,6 +46,8 @@ kernel_kinds! {
         ORDER(IndexType) = "order" for [index_types()];
         HEADS(IndexType) = "heads" for [index_types()];
         MEASURE(Widths) = "measure" for [widths()];
+    }
+    "format/sell_fill" {
         FILL(&'static str, Widths, &'static str) = "fill"
             for [BITS, widths(), ["32"]], [BITS, wide_offsets(), ["64"]];
     }
@@ -126,20 +129,66 @@ pub(super) fn blocks_of_warps(count: i64) -> Result<u32> {
     blocks_of_grid((count as u64).div_ceil(per_block), "A: too many slices for one launch")
 }
 
-/// Numbers of the arrays of counts per window, in their order in memory.
+/// Numbers of the arrays of counts per window, in their order in memory (`Counts` of the kernels).
 mod count {
     pub const SLICES: usize = 0;
     pub const BLOCKS: usize = 1;
     pub const VALUES: usize = 2;
-    /// End of the arrays that the first scan takes together.
-    pub const FIRST_SCAN: usize = 3;
     pub const NARROW: usize = 3;
     pub const WIDE: usize = 4;
-    pub const SCANNED: usize = 5;
-    /// Items of K rows and all items of each window, 32 bits each, the former in the high half; not scanned.
-    pub const SEVERAL: usize = 5;
+    /// Number of arrays whose totals the host needs. One more has the items of each window.
+    pub const TOTALS: usize = 5;
     pub const ARRAYS: usize = 6;
 }
+
+kernel_structs! {
+    /// Number of rows and of windows, and [`Rules`], laid out as the kernels' `Rules`.
+    struct RowRules = "format/sell.cuh Rules" {
+        rows: i64,
+        windows: i64,
+        window: i32,
+        item_rows: i32,
+        entries: i32,
+        group_log2: i32,
+        limit_log2: i32,
+        halves: i32,
+    }
+}
+
+impl RowRules {
+    fn new(rows: i64, rules: &Rules) -> Self {
+        RowRules {
+            rows,
+            windows: (rows as usize).div_ceil(rules.window) as i64,
+            window: rules.window as i32,
+            item_rows: rules.item_rows as i32,
+            entries: rules.entries as i32,
+            group_log2: rules.group_log2 as i32,
+            limit_log2: rules.limit_log2 as i32,
+            halves: i32::from(rules.halves),
+        }
+    }
+}
+
+/// Slices whose heads the device is making. The arrays of columns and values are still missing: their sizes are being
+/// counted.
+pub(crate) struct BegunSlices {
+    pub(crate) rules: Rules,
+    counts: DeviceBuffer<i64>,
+    order: DeviceBuffer<u32>,
+    heads: DeviceBuffer<SliceHead>,
+    sums: Readback,
+}
+
+impl BegunSlices {
+    /// Gives the memory back to the library, for another layout. Blocks until the device has made the heads.
+    pub(super) fn discard(mut self, cx: &Context) {
+        if self.sums.wait(cx).is_ok() {
+            self.mark_filled();
+        }
+    }
+}
+filled_members!(BegunSlices { counts, order, heads });
 
 /// Call and rows for the kernels of the conversion.
 struct Build<'a> {
@@ -148,90 +197,59 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    fn kernel(&self, name: &str) -> Result<Kernel> {
-        self.cx.device.modules().kernel(CONVERT, name)
-    }
-
-    /// Replaces the counts per window in these arrays by their exclusive prefix sums over the windows, and
-    /// writes the sum of each array to the word of the page that has the array's number.
-    fn scan(
-        &self,
-        counts: &DeviceBuffer<i64>,
-        windows: usize,
-        arrays: std::ops::Range<usize>,
-        sums: &Readback,
-    ) -> Result<()> {
-        let kernel = self.kernel("scan_windows")?;
-        let first = counts.address().offset(arrays.start * (windows + 1) * size_of::<i64>());
-        // SAFETY: each array has one number per window and one more, and a word of the page.
-        unsafe {
-            launch_early!(true, kernel, (arrays.len() as u32, 1), 1024, 0, self.cx.stream;
-                first, windows as i64, sums.at(arrays.start))
-        }
-    }
-
-    fn run(
-        &self,
-        rules: Rules,
-        same: Option<&DeviceBuffer<u8>>,
-        value_type: DataType,
-        origins: Origins<'_>,
-    ) -> Result<Arrays> {
+    /// Enqueues making the heads of all slices and counting what the other arrays need. `same` is as for
+    /// [`Arrays::build`].
+    fn begin(&self, rules: Rules, same: Option<&DeviceBuffer<u8>>) -> Result<BegunSlices> {
+        /// Words of the page that kernels use as counters of their blocks.
+        const ARRIVED: [usize; 2] = [0, 1];
         let Build { cx, rows } = *self;
-        let (window, item_rows) = (rules.window as i32, rules.item_rows as i32);
-        let (entries, group_log2) = (rules.entries as i32, rules.group_log2 as i32);
-        let (limit_log2, halves) = (rules.limit_log2 as i32, i32::from(rules.halves));
-        let windows = (rows.rows as usize).div_ceil(rules.window);
+        let row_rules = RowRules::new(rows.rows, &rules);
+        let windows = row_rules.windows as usize;
         let grid = blocks_of_grid(windows, "A: too many rows for one launch")?;
+        let most_slices = rules.most_slices(rows.rows as usize, rows.nnz as usize);
         let counts = DeviceBuffer::<i64>::new(cx, count::ARRAYS * (windows + 1))?;
-        let mut sums = Readback::take(cx)?;
-        let of = |which: usize| counts.address().offset(which * (windows + 1) * size_of::<i64>());
-        let [slices, blocks_before, value_units] = [count::SLICES, count::BLOCKS, count::VALUES].map(of);
-        let [narrow_units, wide_units, several] = [count::NARROW, count::WIDE, count::SEVERAL].map(of);
-
         let order = DeviceBuffer::<u32>::new(cx, rows.rows as usize)?;
+        let heads = DeviceBuffer::<SliceHead>::new(cx, most_slices)?;
+        let sums = Readback::take(cx)?;
+
         let kernel = ORDER.load(cx.device, (rows.offset_type,))?;
         let same = same.map_or(Address::NULL, DeviceBuffer::address);
         // SAFETY: there are rows + 1 offsets, one byte per row if items may have several rows, one element of
-        // the order per row, and in each array of counts one number per window.
+        // the order per row, in each array of counts one number per window and one more, and a counter.
         unsafe {
             launch_early!(true, kernel, (grid, 1), CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, same, rows.rows, window, item_rows, entries, group_log2, limit_log2, halves,
-                order.address(), slices, blocks_before, value_units, several)?;
+                rows.offsets, same, row_rules, order.address(), counts.address(), sums.restored(ARRIVED[0]))?;
         }
-        self.scan(&counts, windows, count::SLICES..count::FIRST_SCAN, &sums)?;
-
-        let nnz = rows.nnz as usize;
-        let most_slices = rules.most_slices(rows.rows as usize, nnz);
-        let heads = DeviceBuffer::<SliceHead>::new(cx, most_slices)?;
         let kernel = HEADS.load(cx.device, (rows.offset_type,))?;
         // SAFETY: as above; the rules bound the number of slices.
         unsafe {
             launch_early!(true, kernel, (grid, 1), CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, order.address(), rows.rows, window, item_rows, entries, group_log2, limit_log2, halves,
-                slices, blocks_before, value_units, several, heads.address())?;
+                rows.offsets, order.address(), row_rules, counts.address(), heads.address())?;
         }
         let kernel = MEASURE.load(cx.device, (rows.widths(),))?;
-        let [slices_end, blocks_end] =
-            [slices, blocks_before].map(|before| before.offset(windows * size_of::<i64>()));
         // SAFETY: as above, with nnz columns of this type.
         unsafe {
-            launch_early!(true, kernel, (blocks_of_warps(most_slices as i64)?, 1), CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, rows.indices, rows.base, order.address(), rows.rows, window, item_rows, entries,
-                group_log2, limit_log2, halves, slices_end, blocks_end, heads.address())?;
+            let grid = blocks_of_warps(most_slices as i64)?;
+            launch_early!(true, kernel, (grid, 1), CONVERT_THREADS, 0, cx.stream;
+                rows.offsets, rows.indices, rows.base, order.address(), row_rules, counts.address(),
+                heads.address())?;
         }
-        let kernel = self.kernel("sell_columns")?;
+        let kernel = cx.device.modules().kernel(CONVERT, "sell_columns")?;
         let grid = grids::of_rows(windows as i64, WARP as i32, cx.device.properties().multiprocessors);
-        // SAFETY: as above.
+        let arrived = sums.restored(ARRIVED[1]);
+        // SAFETY: as above; the page has room for the totals on the host.
         unsafe {
             launch_early!(true, kernel, (grid, 1), CONVERT_THREADS, 0, cx.stream;
-                rows.rows, window, item_rows, entries, group_log2, limit_log2, halves, slices, blocks_before,
-                heads.address(), narrow_units, wide_units)?;
+                row_rules, counts.address(), heads.address(), arrived, sums.host(0), sums.arrival())?;
         }
-        self.scan(&counts, windows, count::FIRST_SCAN..count::SCANNED, &sums)?;
+        Ok(BegunSlices { rules, counts, order, heads, sums })
+    }
 
-        sums.fetch(cx, count::SCANNED)?;
-        let sums = &sums.wait(cx)?[..count::SCANNED];
+    /// Waits for the counts, and makes the arrays of columns and values. Blocks.
+    fn finish(&self, begun: BegunSlices, value_type: DataType, origins: Origins<'_>) -> Result<Arrays> {
+        let Build { cx, rows } = *self;
+        let BegunSlices { rules, counts, order, heads, mut sums } = begun;
+        let sums = &sums.wait(cx)?[..count::TOTALS];
         if sums[count::BLOCKS] > SLOTS as u64 {
             return Err(Error::unsupported(format!(
                 "A: algorithm sell deals rows of more than {} entries to at most {SLOTS} thread blocks",
@@ -251,13 +269,13 @@ impl Build<'_> {
         let (origins, from) = origins_of(cx, slots(count::VALUES), rows.nnz, origins)?;
         let (to, position) = address_and_bits(origins.as_ref());
         let kernel = FILL.load(cx.device, (bits_of_values(value_type)?, rows.widths(), position))?;
-        // SAFETY: as above; the sums say how much room values (both arrays or none) and columns take; there
-        // are as many positions as values, and `from` has one position per entry.
+        let row_rules = RowRules::new(rows.rows, &rules);
+        // SAFETY: the heads are of these rows; the sums say how much room values (both arrays or none) and columns
+        // take; there are as many positions as values, and `from` has one position per entry.
         unsafe {
             launch_early!(true, kernel, (blocks_of_warps(slice_count as i64)?, 1), CONVERT_THREADS, 0, cx.stream;
-                rows.offsets, rows.indices, rows.values, rows.base, order.address(), rows.rows, window,
-                item_rows, entries, group_log2, limit_log2, halves, slice_count as i64, narrow_units, wide_units,
-                heads.address(), values.address(), narrow.address(), wide.address(), from, to)?;
+                rows.offsets, rows.indices, rows.values, rows.base, order.address(), row_rules,
+                slice_count as i64, counts.address(), heads.address(), values.address(), narrow.address(), wide.address(), from, to)?;
         }
         let out = Arrays {
             rules,
@@ -278,6 +296,21 @@ impl Build<'_> {
 }
 
 impl Arrays {
+    /// Makes the layout of rows that have been validated and have these properties. Blocks.
+    fn build_from(
+        cx: &DeviceCall<'_>,
+        rows: &Rows,
+        rules: Rules,
+        properties: &StorageProperties,
+        value_type: DataType,
+        origins: Origins<'_>,
+    ) -> Result<Self> {
+        match properties.begun.take().filter(|begun| begun.rules == rules) {
+            Some(begun) => Build { cx, rows }.finish(begun, value_type, origins),
+            None => Self::build(cx, rows, rules, properties.same.as_ref(), value_type, origins),
+        }
+    }
+
     /// Makes the layout of rows that have been validated. `same` marks the rows with the columns of the row
     /// before, which is needed if items may have several rows. Without `rows.values` no values are stored.
     /// Blocks.
@@ -306,7 +339,8 @@ impl Arrays {
             });
         }
         debug_assert!(rules.item_rows == 1 || same.is_some());
-        Build { cx, rows }.run(rules, same, value_type, origins)
+        let build = Build { cx, rows };
+        build.finish(build.begin(rules, same)?, value_type, origins)
     }
 }
 filled_members!(Arrays { order, heads, values, narrow, wide, origins });
@@ -365,30 +399,93 @@ fn arrays_of_rows(
     problem: &SpmvProblem,
     operand: &Operand,
     stats: &RowStats,
-    StorageProperties { form, same, shared, adjacent }: &StorageProperties,
+    properties: &StorageProperties,
 ) -> Result<(Arrays, Form, Launch)> {
-    let (value_type, form) = (problem.types.a, *form);
+    let (value_type, form) = (problem.types.a, properties.form);
     let mut rows = operand.rows();
     let narrowed = values::narrowed(cx, rows.values, rows.nnz, value_type, form)?;
     if let Some(values) = &narrowed {
         rows.values = values.address();
     }
-    let lanes = select::lanes_at_once(cx.device.properties().multiprocessors as usize);
-    let (count, nnz, bytes) = (stats.rows as usize, stats.nnz as usize, form.bytes(value_type));
-    let rules =
-        select::rules(count, nnz, bytes, lanes, SLOTS, *shared, *adjacent && !value_type.is_complex());
-    let origins = operand.origins(problem.value_updates);
-    let stored = form.stored(value_type).unwrap_or(value_type);
-    let arrays = Arrays::build(cx, &rows, rules, same.as_ref(), stored, origins)?;
-    let (group, item_rows) = (arrays.rules.group(), arrays.rules.item_rows);
+    let rules = rules_of(cx, value_type, &rows, properties);
     let types = kernel_types(problem.types, form);
-    let pairs =
-        select::takes_pairs(&arrays.rules, count, stats.max as usize, bytes, problem.types.x.size(), lanes);
+    let pairs = select::takes_pairs(
+        &rules,
+        stats.rows as usize,
+        stats.max as usize,
+        form.bytes(value_type),
+        problem.types.x.size(),
+        lanes_of(cx),
+    );
     let kernel = match pairs {
         true => PAIRS.load(cx.device, (types,))?,
-        false => PRODUCT.load(cx.device, (types, group, item_rows))?,
+        false => PRODUCT.load(cx.device, (types, rules.group(), rules.item_rows))?,
     };
+    let origins = operand.origins(problem.value_updates);
+    let stored = form.stored(value_type).unwrap_or(value_type);
+    let arrays = Arrays::build_from(cx, &rows, rules, properties, stored, origins)?;
     Ok((arrays, form, Launch { kernel, slices_of_warp: 1 + u64::from(pairs) }))
+}
+
+/// Number of lanes that the device runs at one time.
+fn lanes_of(cx: &DeviceCall<'_>) -> usize {
+    select::lanes_at_once(cx.device.properties().multiprocessors as usize)
+}
+
+/// Rules of the slices for SpMV.
+fn rules_of(
+    cx: &DeviceCall<'_>,
+    value_type: DataType,
+    rows: &Rows,
+    &StorageProperties { form, shared, adjacent, .. }: &StorageProperties,
+) -> Rules {
+    let (count, nnz, bytes) = (rows.rows as usize, rows.nnz as usize, form.bytes(value_type));
+    let is_adjacent = adjacent && !value_type.is_complex();
+    select::rules(count, nnz, bytes, lanes_of(cx), SLOTS, shared, is_adjacent)
+}
+
+/// Enqueues the part of a conversion of valid rows in place that needs neither the choice of an algorithm nor the
+/// values, so that the device works while the host chooses. Returns `None` where slices are not likely to be chosen.
+pub(super) fn begin(
+    cx: &DeviceCall<'_>,
+    problem: &SpmvProblem,
+    rows: &Rows,
+    properties: &StorageProperties,
+) -> Result<Option<BegunSlices>> {
+    // Layouts number rows and columns by 32 bits, and large matrices may have hot columns.
+    let is_likely = rows.rows > 0
+        && rows.rows.max(rows.cols) <= i64::from(i32::MAX)
+        && !DEMANDS.has_size(rows.nnz, (rows.cols, problem.types.x.size()));
+    let begin = || {
+        let rules = rules_of(cx, problem.types.a, rows, properties);
+        Build { cx, rows }.begin(rules, properties.same.as_ref())
+    };
+    is_likely.then(begin).transpose()
+}
+
+/// Rules of the slices for products with several columns.
+fn rules_for_columns(
+    cx: &DeviceCall<'_>,
+    value_type: DataType,
+    rows: &Rows,
+    properties: &StorageProperties,
+) -> Rules {
+    let (count, nnz, bytes) = (rows.rows as usize, rows.nnz as usize, value_type.size());
+    select::rules_for_columns(count, nnz, bytes, lanes_of(cx), SLOTS, properties.shared)
+}
+
+/// Does the same as [`begin`] for products with several columns.
+pub(crate) fn begin_for_columns(
+    cx: &DeviceCall<'_>,
+    value_type: DataType,
+    rows: &Rows,
+    properties: &StorageProperties,
+) -> Result<Option<BegunSlices>> {
+    let begin = || {
+        let rules = rules_for_columns(cx, value_type, rows, properties);
+        Build { cx, rows }.begin(rules, properties.same.as_ref())
+    };
+    (rows.rows > 0).then(begin).transpose()
 }
 
 /// Makes the layout for products with several columns: values in the user's type, and V = 2. `checked` are the
@@ -402,12 +499,10 @@ pub(crate) fn for_columns(
 ) -> Result<Arrays> {
     // Pretending that values will be updated skips their inspection.
     let as_they_are = SpmvProblem { value_updates: true, ..*problem };
-    let make = |operand: &Operand, stats: &RowStats, properties: &StorageProperties| {
-        let lanes = select::lanes_at_once(cx.device.properties().multiprocessors as usize);
-        let (count, nnz, value_type) = (stats.rows as usize, stats.nnz as usize, problem.types.a);
-        let rules = select::rules_for_columns(count, nnz, value_type.size(), lanes, SLOTS, properties.shared);
-        let (same, origins) = (properties.same.as_ref(), operand.origins(problem.value_updates));
-        Arrays::build(cx, &operand.rows(), rules, same, value_type, origins)
+    let make = |operand: &Operand, _: &RowStats, properties: &StorageProperties| {
+        let (rows, origins) = (operand.rows(), operand.origins(problem.value_updates));
+        let rules = rules_for_columns(cx, problem.types.a, &rows, properties);
+        Arrays::build_from(cx, &rows, rules, properties, problem.types.a, origins)
     };
     if let Some((operand, stats)) = checked {
         let mut properties = match properties {

@@ -6,8 +6,9 @@ use super::*;
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::format::testing::TestMatrix;
-use crate::support::{Combo, F64};
-use crate::types::{IndexType, Operation, Order};
+use crate::select::{Choice, Source};
+use crate::support::{Combo, F32, F64};
+use crate::types::{DataType, IndexType, Operation, Order};
 
 const PLAIN: TestProduct = TestProduct { algorithm: Algorithm::SpmmSell, ..testing::PLAIN };
 
@@ -134,18 +135,26 @@ fn a_chosen_plan_has_the_slices_of_a_named_one() {
         TestMatrix::new(0, 5000, &lengths, |row, entry| row / same * 5 + entry * 4)
     };
     for (item_rows, matrix) in [(1, alike(1)), (2, alike(2)), (3, alike(3)), (1, sample(1, 700, 401))] {
-        let values: Vec<f64> = (0..matrix.indices.len()).map(|at| at as f64).collect();
-        let values = bytemuck::cast_slice(&values);
-        for (index_type, value_updates) in
-            [(IndexType::I32, false), (IndexType::I32, true), (IndexType::I64, false)]
-        {
-            let stored = OnDevice::with_indices(cx, &matrix, (F64::TYPES.a, values), false, index_type);
-            let problem = stored.problem(F64::TYPES, (Order::Row, Order::Row), 8);
+        let doubles: Vec<f64> = (0..matrix.indices.len()).map(|at| at as f64).collect();
+        let floats: Vec<f32> = doubles.iter().map(|&value| value as f32).collect();
+        // Slices of floats are begun before the choice.
+        for (types, index_type, value_updates) in [
+            (F64::TYPES, IndexType::I32, false),
+            (F32::TYPES, IndexType::I32, false),
+            (F64::TYPES, IndexType::I32, true),
+            (F32::TYPES, IndexType::I32, true),
+            (F64::TYPES, IndexType::I64, false),
+        ] {
+            let is_begun = types.a == DataType::R32F;
+            let values =
+                if is_begun { bytemuck::cast_slice(&floats) } else { bytemuck::cast_slice(&doubles) };
+            let stored = OnDevice::with_indices(cx, &matrix, (types.a, values), false, index_type);
+            let problem = stored.problem(types, (Order::Row, Order::Row), 8);
             let problem = &SpmmProblem { value_updates, ..problem };
             let slices = |shared: &SharedResults| {
                 let made = SellSpmm::build(&Analysis { cx, problem, shared }).unwrap();
                 assert_eq!(made.arrays.rules.item_rows, item_rows);
-                made.arrays.contents()
+                (made.arrays.contents(), made.arrays.rules)
             };
             let counted = || {
                 let shared = SharedResults::for_choice(cx.device);
@@ -154,13 +163,41 @@ fn a_chosen_plan_has_the_slices_of_a_named_one() {
             };
             let named = slices(&SharedResults::new(cx.device));
             assert!(slices(&counted()) == named, "{item_rows} {index_type:?} {value_updates}");
+            let rules = named.1;
             let shared = counted();
             let analysis = Analysis { cx, problem, shared: &shared };
-            assert!(analysis.take_properties().is_some());
+            let properties = analysis.take_properties().unwrap();
+            let begun = properties.begun.borrow().as_ref().map(|begun| begun.rules);
+            assert_eq!(begun, is_begun.then_some(rules));
+            drop(properties);
             // A plan whose rows and properties another builder has taken inspects them again.
             analysis.take_rows().unwrap();
             assert!(slices(&shared) == named, "{item_rows} {index_type:?} {value_updates}");
         }
     }
     assert_eq!(cx.allocator.live_bytes(), 0);
+}
+
+#[test]
+fn slices_that_are_not_chosen_are_given_up() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let cx = &device.call(&cx).unwrap();
+    let matrix = sample(1, 700, 401);
+    let values: Vec<f32> = (0..matrix.indices.len()).map(|at| at as f32).collect();
+    let values = (F32::TYPES.a, bytemuck::cast_slice(&values));
+    let stored = OnDevice::with_indices(cx, &matrix, values, false, IndexType::I32);
+    let problem = &stored.problem(F32::TYPES, (Order::Row, Order::Row), 8);
+    let inspection = super::super::inspect(cx, problem, &[]).unwrap();
+    let is_begun = || {
+        let shared: &SharedResults = inspection.backend_state.downcast_ref().unwrap();
+        let analysis = Analysis { cx, problem, shared };
+        let properties = analysis.take_properties().unwrap();
+        let is_begun = properties.begun.borrow().is_some();
+        analysis.give_properties(properties);
+        is_begun
+    };
+    assert!(is_begun());
+    let choice = Choice::new(Algorithm::Row, Source::InPlace);
+    let _row = super::super::build(cx, problem, &choice, Some(&inspection)).unwrap();
+    assert!(!is_begun());
 }

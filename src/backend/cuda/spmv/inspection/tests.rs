@@ -14,6 +14,7 @@ use crate::matrix::testing::pattern;
 use crate::matrix::{Compressed, SparseMatrix};
 use crate::memory::Allocator;
 use crate::memory::Context;
+use crate::select::Choice;
 use crate::support::{self, Combo};
 use crate::types::{BackendKind, Effort, Format, IndexBase, IndexType, OpKind, Operation};
 use matrices::gallery::{self, Set};
@@ -166,9 +167,45 @@ fn a_chosen_plan_is_a_named_one() {
             let (inspected, _) = inspect_in_place(cx, &problem).unwrap();
             let of = |inspected| sell::arrays_of(cx, &problem, inspected).unwrap();
             assert!(of(Some(&inspected)) == of(None), "{name} {value_updates}");
+            // Slices that were begun before the choice are used once; the next plan makes its own.
+            let inspection = inspect(cx, &problem).unwrap();
+            let inspected: &InspectedMatrix = inspection.backend_state.downcast_ref().unwrap();
+            let begun = || inspected.properties.begun.borrow().as_ref().map(|begun| begun.rules);
+            let named = of(None);
+            assert_eq!(begun(), Some(named.2), "{name} {value_updates}");
+            for _ in 0..2 {
+                assert!(of(Some(inspected)) == named, "{name} {value_updates}");
+                assert!(begun().is_none(), "{name}");
+            }
         }
     }
     assert_eq!(cx.allocator.live_bytes(), 0);
+}
+
+#[test]
+fn slices_that_are_not_chosen_are_given_up() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let cx = &device.call(&cx).unwrap();
+    let (_, a) = corpus().into_iter().next().unwrap();
+    let stored = Stored::new(cx, &a, thirds);
+    let problem = stored.problem;
+    let before = cx.allocator.live_bytes();
+    // Dropped while the device makes them, and given up for another layout.
+    drop(inspect(cx, &problem).unwrap());
+    assert_eq!(cx.allocator.live_bytes(), before);
+    let inspection = inspect(cx, &problem).unwrap();
+    let choice = Choice::new(Algorithm::Csr, Source::InPlace);
+    let _csr = super::super::build(cx, &problem, &choice, Some(&inspection)).unwrap();
+    let inspected: &InspectedMatrix = inspection.backend_state.downcast_ref().unwrap();
+    assert!(inspected.properties.begun.borrow().is_none());
+    // With memory for the marks of rows and not for slices, the inspection succeeds all the same.
+    let memory = Arc::new(CudaMemory(Arc::clone(&device)));
+    let tight = context(Allocator::new(memory, Address::NULL, a.rows + 1000));
+    let inspection = inspect(&device.call(&tight).unwrap(), &problem).unwrap();
+    let inspected: &InspectedMatrix = inspection.backend_state.downcast_ref().unwrap();
+    assert!(inspected.properties.same.is_some() && inspected.properties.begun.borrow().is_none());
+    drop(inspection);
+    assert_eq!(tight.allocator.live_bytes(), 0);
 }
 
 /// Prints, for the gallery's comparison matrices, the median microseconds of each phase of an analysis with
