@@ -28,7 +28,7 @@ use crate::nvcc::{self, Nvcc};
 /// object of the library and not a fatbin.
 const DEVICE_WIDE: &str = "format/device_wide";
 
-/// Files that take nvcc longest, all of their images together; of the rest their text says enough.
+/// Files that take nvcc longest (sum over their images), which are compiled first; the others follow by length of text.
 const SLOWEST: &[&str] = &[
     "spgemm/team",
     "spmm/row",
@@ -338,7 +338,7 @@ fn is_of_ptxas(line: &str) -> bool {
     line.starts_with("ptxas info") || line.trim_end().ends_with("bytes spill loads")
 }
 
-/// Removes old results of a file.
+/// Removes old results of an image.
 fn prune(cache: &Path, stem: &str, newest: &Path) {
     let extension = newest.extension();
     let is_one = |path: &Path| {

@@ -1,4 +1,4 @@
-// The block of a grid that ends last, and results that it hands to the host.
+// Finds the last block of a grid to finish, and tells the host of results.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 namespace tarsia {
 
 // Returns true in all threads of one block of the grid: the last one that calls this, which then
-// sees what all blocks have written before. `arrived` is zero before the launch and after it. All
-// threads of each block call this once.
+// sees what all blocks have written before. `*arrived` is zero before the launch and after it.
+// Every thread of every block must call this exactly once.
 __device__ __forceinline__ bool is_last_block(unsigned *arrived) {
     __shared__ bool is_last;
     __threadfence();
@@ -27,7 +27,7 @@ struct Arrival {
     volatile uint64_t *arrived;
     uint64_t ticket;
 
-    // Called by all threads of a block that has written to the page.
+    // Called by all threads of the one block that writes last.
     __device__ __forceinline__ void tell_host() const {
         __threadfence_system();
         __syncthreads();

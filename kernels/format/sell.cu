@@ -2,17 +2,17 @@
 // CPU implementation of the same rules.
 //
 // Order of the kernels: those of shared.cu (only if rows may share columns), sell_order,
-// sell_heads, sell_measure, sell_columns; then the host knows all sizes, and those of sell_fill.cu
-// come last. The kernels begin early, and wait for the one before them in their first statement.
+// sell_heads, sell_measure, sell_columns; then the host knows all sizes, and launches a kernel of
+// sell_fill.cu. The kernels begin early, and wait for the one before them in their first statement.
 
 #include "common/last_block.cuh"
 #include "format/sell.cuh"
 
 namespace tarsia::convert {
 
-// Replaces arrays of n + 1 numbers by their exclusive sums; the totals go to their last elements.
-// Called by all threads of one block, each of which takes n / THREADS neighbouring numbers of each
-// array.
+// Replaces the first n numbers of each array by their exclusive sums, and puts the total behind
+// them. Called by all threads of one block, each of which takes ceil(n / THREADS) neighbouring
+// numbers of each array.
 template <int N> __device__ void scan_arrays(int64_t *const (&arrays)[N], int64_t n) {
     constexpr int WARPS = THREADS / WARP;
     __shared__ int64_t of_warps[N][WARPS];
@@ -182,8 +182,8 @@ __device__ void find_slices(const Rules &rules, int several, int items, Function
     __syncthreads();
 }
 
-// Sorts the window's items and counts the slices, long-row blocks and values that they make, which
-// the last block adds up. One block per window.
+// Sorts the window's items and counts the slices, long-row blocks and values that they make; the
+// last block then turns the counts into exclusive sums. One block per window.
 template <class O>
 __device__ void order_items(const O *offsets, const uint8_t *same, const Rules &rules,
                             uint32_t *order, const Counts &counts, unsigned *arrived) {
@@ -461,7 +461,7 @@ __device__ void place_columns(const Rules &rules, const Counts &counts, SliceHea
 }
 
 // Adds up the windows' units of columns, and brings all totals to the host. Called by one block
-// when the units are there.
+// after all blocks have written them.
 __device__ void finish_counts(const Rules &rules, const Counts &counts, volatile uint64_t *out,
                               const Arrival &arrival) {
     const int64_t windows = rules.windows;
@@ -483,7 +483,7 @@ using namespace tarsia::convert;
 
 // Without the explicit minimum of blocks, ptxas spills in some of these kernels to fit more warps.
 #define GLOBAL extern "C" __global__ void __launch_bounds__(convert::THREADS, 2)
-// Grid: one block per window. `arrived` is a word that is zero before and after.
+// Grid: one block per window. `*arrived` is zero before and after the launch.
 #define KERNEL_order(name, O)                                                                      \
     GLOBAL name(const int##O##_t *offsets, const uint8_t *same, Rules rules, uint32_t *order,      \
                 int64_t *counts, unsigned *arrived) {                                              \

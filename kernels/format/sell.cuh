@@ -37,13 +37,14 @@ struct Rules {
     __device__ __forceinline__ int limit() const { return 1 << limit_log2; }
 };
 
-// Counts of each window, later their exclusive sums; the totals are behind the last window. The
-// arrays are in the order of src/backend/cuda/spmv/sell.rs (`count`).
+// Arrays of a number per window: first a count, after scan_arrays the sum over the windows before,
+// and the total behind the last window. The arrays are in the order of
+// src/backend/cuda/spmv/sell.rs (`count`).
 struct Counts {
     // Slices other than parts, thread blocks of long rows, units of 32 values, and units of 32
     // narrow and 32 wide columns.
     int64_t *slices, *blocks, *values, *narrow, *wide;
-    // Items of K rows (in the high half), and all items; not added up.
+    // Items of K rows (in the high half), and all items; these are not replaced by sums.
     int64_t *several;
 
     __device__ Counts(int64_t *counts, int64_t windows)

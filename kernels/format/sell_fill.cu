@@ -1,6 +1,6 @@
 // Builds the arrays of values and columns of the slices whose heads sell.cu has made.
 
-// An image for each first argument (common/kernels.cuh), the size of values.
+// The first argument is the bits of a value; each has an image of its own (common/kernels.cuh).
 #define KERNELS_BY_FIRST
 
 #include "format/sell.cuh"

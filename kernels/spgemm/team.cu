@@ -6,7 +6,7 @@
 // turn, in which no two lanes of the team add to one sum, and turns follow the order of the row of
 // `left`; so each sum is in the order of the row's entries of `left`.
 
-// An image for each first argument (common/kernels.cuh), most of which are types.
+// The first argument, mostly the types, selects the image (common/kernels.cuh).
 #define KERNELS_BY_FIRST
 
 #include "spgemm/team.cuh"

@@ -1,6 +1,6 @@
 // SpMM `row`, see spmm/row.cuh.
 
-// An image for each first argument (common/kernels.cuh), most of which are types.
+// The first argument, mostly the types, selects the image (common/kernels.cuh).
 #define KERNELS_BY_FIRST
 
 #include "ptx/launch.cuh"

@@ -1,6 +1,6 @@
 // SpMM `row` on aligned rows of B and C, see spmm/row_groups.cuh.
 
-// An image for each first argument (common/kernels.cuh), most of which are types.
+// The first argument, mostly the types, selects the image (common/kernels.cuh).
 #define KERNELS_BY_FIRST
 
 #include "common/kernels.cuh"

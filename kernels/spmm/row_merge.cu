@@ -1,6 +1,6 @@
 // SpMM `row` without a plan on aligned rows of B and C, see spmm/row_merge.cuh.
 
-// An image for each first argument (common/kernels.cuh), most of which are types.
+// The first argument, mostly the types, selects the image (common/kernels.cuh).
 #define KERNELS_BY_FIRST
 
 #include "common/kernels.cuh"

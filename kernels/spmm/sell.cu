@@ -8,7 +8,7 @@
 // lanes, a slice takes GROUP_LANES warps of a block, and those that share an item add their sums
 // through shared memory. Columns beyond those of a group are further tiles, along y of the grid.
 
-// An image for each first argument (common/kernels.cuh), most of which are types.
+// The first argument, mostly the types, selects the image (common/kernels.cuh).
 #define KERNELS_BY_FIRST
 
 #include "common/target.cuh"

@@ -1,7 +1,7 @@
 // SpMV `csr`: y = alpha · A · x + beta · y on rows of A as they are stored, in one launch, without
 // analysis. balanced.cuh, long_rows.cuh and rows.cuh have the three forms.
 
-// An image for each first argument (common/kernels.cuh), most of which are types.
+// The first argument, mostly the types, selects the image (common/kernels.cuh).
 #define KERNELS_BY_FIRST
 
 #include "ptx/launch.cuh"

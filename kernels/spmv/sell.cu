@@ -7,7 +7,7 @@
 // loop, and loads into registers are faster than bulk copies to shared memory
 // (docs/algorithms/sell.md).
 
-// An image for each first argument (common/kernels.cuh), most of which are types.
+// The first argument, mostly the types, selects the image (common/kernels.cuh).
 #define KERNELS_BY_FIRST
 
 #include "common/slots.cuh"

@@ -101,8 +101,8 @@ pub trait Backend: Operations + Send + Sync {
     fn context_number(&self) -> u64 {
         0
     }
-    /// Makes and loads what every analysis needs, so that the first one does not wait for it. What fails is tried again by
-    /// the analysis, which reports it. Blocks.
+    /// Prepares what every analysis uses first (on CUDA a page for counts and the kernel that copies it to the host), so
+    /// that the first one does not wait for it. What fails is tried again by the analysis, which reports it. Blocks.
     fn warm_up(&self) {}
     /// Number of works that the calling thread has enqueued so far; `None` where every call is synchronous.
     fn enqueued(&self) -> Option<u64> {

@@ -86,9 +86,9 @@ fn find(file: &str, kind: &str, arguments: &[String]) -> Result<(usize, usize)> 
 
 /// Modules of one context.
 pub struct Modules {
-    /// Modules of the images, in the order of their list.
+    /// Modules of the images, in the order of `named::IMAGES`.
     images: Vec<OnceCell<Address>>,
-    /// Kernels of each file, in the order of the lists.
+    /// Kernels of each file, in the order of `named::FILES`.
     kernels: Vec<Vec<OnceCell<Kernel>>>,
 }
 

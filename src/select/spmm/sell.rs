@@ -14,7 +14,7 @@ const ELEMENTS: [usize; 4] = [2, 4, 8, 16];
 const SECTOR: usize = 32;
 
 /// Returns whether a device begins to make slices before an algorithm is chosen. With 8 columns the default takes `sell`
-/// for 25 (fp16) and 26 (fp32) of 28 real matrices, but in fp64 for 18, and what is given up costs 30 to 40 µs.
+/// for 25 (fp16) and 26 (fp32) of 28 real matrices, but in fp64 for 18, and what is discarded costs 25 to 43 µs.
 pub fn mostly_slices(value_type: DataType, n: i64) -> bool {
     n <= 8 && value_type.size() <= 4
 }

@@ -201,7 +201,7 @@ impl Readback {
 }
 
 /// Makes the first page of a device and loads the kernel that brings pages to the host, so that the first analysis
-/// does not wait for them (2 ms on an H200). Blocks. The device's context must be current.
+/// does not wait for them (1 to 2 ms on an H200). Blocks. The device's context must be current.
 pub fn prepare(device: &Device) -> Result<()> {
     let pool = device.pool()?;
     let mut pages = pool.pages.lock();

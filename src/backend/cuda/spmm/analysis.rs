@@ -190,10 +190,10 @@ impl Analysis<'_> {
         }
         *shared.properties.borrow_mut() = shared_columns.map(|columns| columns.properties(&words[SHARED..]));
         self.keep(report)?;
-        // Behind the rows, whose copy must not lack memory for slices that may not be chosen.
+        // Only after the rows are copied: slices that may not be chosen must not take the memory that the copy needs.
         if let Some(properties) = &*shared.properties.borrow() {
             if mostly_slices(problem.types.a, problem.n_hint) {
-                // After an error the layout is made from its beginning if it is chosen, which reports the error.
+                // An error is ignored here: if `sell` is chosen, the layout is made anew, and that reports it.
                 let begun = begin_for_columns(cx, problem.types.a, rows, properties).ok().flatten();
                 properties.begun.replace(begun);
             }

@@ -294,7 +294,7 @@ pub(super) fn inspect_if_in_place(
 pub(crate) fn inspect(cx: &DeviceCall<'_>, problem: &SpmvProblem) -> Result<SpmvInspection> {
     let (inspected, statistics) = inspect_in_place(cx, problem)?;
     let rows = rows_in_place(problem);
-    // After an error the layout is made from its beginning if it is chosen, which reports the error.
+    // An error is ignored here: if `sell` is chosen, the layout is made anew, and that reports it.
     let begun = sell::begin(cx, problem, &rows, &inspected.properties).ok().flatten();
     inspected.properties.begun.replace(begun);
     Ok(SpmvInspection { statistics, backend_state: Box::new(inspected) })

@@ -1,6 +1,6 @@
 //! SpMV algorithm `sell`: y = alpha · op(A) · x + beta · y on the slices of src/format/warp_sell.rs, with one
 //! warp per slice, or per two slices with [`PAIRS`] (kernels/spmv/sell.cu). Analysis makes the slices on the
-//! device (kernels/format/sell.cu).
+//! device (kernels/format/sell.cu and sell_fill.cu).
 
 use super::inspection::{self, InspectedMatrix, StorageProperties};
 use super::SpmvLayout;
@@ -136,7 +136,7 @@ mod count {
     pub const VALUES: usize = 2;
     pub const NARROW: usize = 3;
     pub const WIDE: usize = 4;
-    /// Number of arrays whose totals the host needs. One more has the items of each window.
+    /// Number of arrays whose totals the host needs. The array behind them has the items of each window.
     pub const TOTALS: usize = 5;
     pub const ARRAYS: usize = 6;
 }
@@ -181,7 +181,7 @@ pub(crate) struct BegunSlices {
 }
 
 impl BegunSlices {
-    /// Gives the memory back to the library, for another layout. Blocks until the device has made the heads.
+    /// Waits until the device has made the heads, and returns their memory to the library's cache. Blocks.
     pub(super) fn discard(mut self, cx: &Context) {
         if self.sums.wait(cx).is_ok() {
             self.mark_filled();
@@ -200,7 +200,7 @@ impl Build<'_> {
     /// Enqueues making the heads of all slices and counting what the other arrays need. `same` is as for
     /// [`Arrays::build`].
     fn begin(&self, rules: Rules, same: Option<&DeviceBuffer<u8>>) -> Result<BegunSlices> {
-        /// Words of the page that kernels use as counters of their blocks.
+        /// Words of the page in which a kernel counts its finished blocks.
         const ARRIVED: [usize; 2] = [0, 1];
         let Build { cx, rows } = *self;
         let row_rules = RowRules::new(rows.rows, &rules);
@@ -215,7 +215,7 @@ impl Build<'_> {
         let kernel = ORDER.load(cx.device, (rows.offset_type,))?;
         let same = same.map_or(Address::NULL, DeviceBuffer::address);
         // SAFETY: there are rows + 1 offsets, one byte per row if items may have several rows, one element of
-        // the order per row, in each array of counts one number per window and one more, and a counter.
+        // the order per row, windows + 1 numbers in each array of counts, and a counter in the page.
         unsafe {
             launch_early!(true, kernel, (grid, 1), CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, same, row_rules, order.address(), counts.address(), sums.restored(ARRIVED[0]))?;
@@ -444,7 +444,7 @@ fn rules_of(
     select::rules(count, nnz, bytes, lanes_of(cx), SLOTS, shared, is_adjacent)
 }
 
-/// Enqueues the part of a conversion of valid rows in place that needs neither the choice of an algorithm nor the
+/// Enqueues the part of a conversion of rows that are valid and in place that needs neither the choice of an algorithm nor the
 /// values, so that the device works while the host chooses. Returns `None` where slices are not likely to be chosen.
 pub(super) fn begin(
     cx: &DeviceCall<'_>,
@@ -474,7 +474,8 @@ fn rules_for_columns(
     select::rules_for_columns(count, nnz, bytes, lanes_of(cx), SLOTS, properties.shared)
 }
 
-/// Does the same as [`begin`] for products with several columns.
+/// Does the same as [`begin`] for products with several columns, where marks of rows exist only if 32 bits number rows
+/// and columns, and there are no hot columns.
 pub(crate) fn begin_for_columns(
     cx: &DeviceCall<'_>,
     value_type: DataType,
