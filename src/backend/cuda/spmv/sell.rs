@@ -275,7 +275,8 @@ impl Build<'_> {
         unsafe {
             launch_early!(true, kernel, (blocks_of_warps(slice_count as i64)?, 1), CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, order.address(), row_rules,
-                slice_count as i64, counts.address(), heads.address(), values.address(), narrow.address(), wide.address(), from, to)?;
+                slice_count as i64, counts.address(), heads.address(), values.address(), narrow.address(),
+                wide.address(), from, to)?;
         }
         let out = Arrays {
             rules,
