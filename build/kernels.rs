@@ -114,21 +114,20 @@ fn plan(root: &Path, sources: Vec<Source>) -> Result<Plan, Missing> {
 
 /// A file that nvcc compiles.
 struct Source {
-    /// `spmv/csr`.
-    name: String,
     path: PathBuf,
     /// Its text and that of all headers of ours that it may include.
     text: String,
     /// The structures of these files.
     layouts: BTreeMap<String, Vec<Layout>>,
+    /// Its name, `spmv/csr`, and its kernels.
     file: File,
 }
 
 impl Source {
-    /// What nvcc makes of the file, one run each.
+    /// Images of the file, each of which a run of nvcc makes.
     fn images(&self) -> Vec<Image> {
-        match self.name == DEVICE_WIDE {
-            true => vec![Image { name: self.name.clone(), first: None }],
+        match self.file.name == DEVICE_WIDE {
+            true => vec![Image { name: self.file.name.clone(), first: None }],
             false => self.file.images(),
         }
     }
@@ -156,12 +155,12 @@ fn sources(folder: &Path) -> Vec<Source> {
         let layouts = seen.iter().map(|(path, text)| (relative(path), layouts::read(text, &known))).collect();
         let file =
             File::read(&name, &text).unwrap_or_else(|error| fail(&format!("kernels/{name}.cu: {error}")));
-        Source { name, path, text, layouts, file }
+        Source { path, text, layouts, file }
     };
     let mut sources: Vec<_> = paths.into_iter().map(source).collect();
     // Those that take longest first, lest one core compile them while the others have nothing to do.
     let first = |name: &str| SLOWEST.iter().position(|slow| *slow == name).unwrap_or(SLOWEST.len());
-    sources.sort_by_key(|source| (first(&source.name), std::cmp::Reverse(source.text.len())));
+    sources.sort_by_key(|source| (first(&source.file.name), std::cmp::Reverse(source.text.len())));
     sources
 }
 
@@ -212,7 +211,7 @@ fn without_dots(path: &Path) -> PathBuf {
     plain
 }
 
-/// What nvcc made of an image.
+/// Result of the run of nvcc that compiles an image.
 struct Made {
     /// Name of its file.
     file: String,
@@ -247,7 +246,7 @@ fn compile(
                             made.lock().expect("no thread panics").insert(image.name.clone(), result);
                         }
                         Err(error) => {
-                            eprintln!("kernels/{}.cu: {error}", source.name);
+                            eprintln!("kernels/{}.cu: {error}", source.file.name);
                             failed.store(true, Ordering::Relaxed);
                         }
                     }
@@ -276,7 +275,7 @@ fn compile_one(
     folder: &Path,
     cache: &Path,
 ) -> Result<Made, String> {
-    let hosted = source.name == DEVICE_WIDE;
+    let hosted = source.file.name == DEVICE_WIDE;
     let mut flags: Vec<String> = flags(nvcc).iter().map(|flag| flag.to_string()).collect();
     for arch in archs {
         flags.extend(["-gencode".to_string(), arch.to_string()]);
@@ -325,11 +324,11 @@ fn compile_one(
     };
     let (ptxas, rest): (Vec<_>, Vec<_>) = said.lines().partition(|line| is_of_ptxas(line));
     for line in rest.iter().filter(|line| !line.trim().is_empty()) {
-        println!("cargo:warning=kernels/{}.cu: {line}", source.name);
+        println!("cargo:warning=kernels/{}.cu: {line}", source.file.name);
     }
     // How long it took differs from build to build.
     let kept = ptxas.into_iter().filter(|line| !line.contains("Compile time"));
-    let file = source.name.clone();
+    let file = source.file.name.clone();
     Ok(Made { file, image, ptxas: kept.fold(String::new(), |text, line| text + line + "\n") })
 }
 
@@ -361,7 +360,7 @@ fn prune(cache: &Path, stem: &str, newest: &Path) {
 
 /// Writes the names of the kernels that are compiled to fatbins, by file, of the row bins and the structures.
 fn write_names(folder: &Path, sources: &[Source], out: &Path) {
-    let sources: Vec<_> = sources.iter().filter(|source| source.name != DEVICE_WIDE).collect();
+    let sources: Vec<_> = sources.iter().filter(|source| source.file.name != DEVICE_WIDE).collect();
     let mut files: Vec<_> = sources.iter().map(|source| &source.file).collect();
     files.sort_by_key(|file| &file.name);
     write(&out.join("kernel_names.rs"), kernel_names::source(&files).as_bytes());

@@ -5,6 +5,7 @@
 // sell_heads, sell_measure, sell_columns; then the host knows all sizes, and launches a kernel of
 // sell_fill.cu. The kernels begin early, and wait for the one before them in their first statement.
 
+#include "common/kernels.cuh"
 #include "common/last_block.cuh"
 #include "format/sell.cuh"
 

@@ -3,7 +3,6 @@
 // and those that make the other arrays (sell_fill.cu).
 #pragma once
 
-#include "format/bits.cuh"
 #include "format/warp_sell.cuh"
 #include "format/windows.cuh"
 #include "ptx/launch.cuh"

@@ -3,6 +3,7 @@
 // The first argument is the bits of a value; each has an image of its own (common/kernels.cuh).
 #define KERNELS_BY_FIRST
 
+#include "format/bits.cuh"
 #include "format/sell.cuh"
 #include "ptx/stores.cuh"
 

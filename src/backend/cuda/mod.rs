@@ -104,7 +104,7 @@ impl Backend for Cuda {
     fn warm_up(&self) {
         let Ok(_entered) = self.device.enter() else { return };
         let _relaxed = device::Relaxed::enter();
-        let _ = memory::prepare(&self.device);
+        let _ = self.device.pool().and_then(|pool| memory::prepare(pool, self.device.modules()));
     }
 
     fn copy_to_device(&self, dst: Address, src: Address, bytes: usize, stream: Address) -> Result<()> {

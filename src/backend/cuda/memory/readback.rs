@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use super::{synchronize, zero, Pool};
 use crate::backend::cuda::device::{Device, DeviceCall, Relaxed};
 use crate::backend::cuda::driver::{self, check};
-use crate::backend::cuda::launch::launch_early;
+use crate::backend::cuda::launch::{launch_early, Kernel};
 use crate::backend::cuda::layouts::kernel_structs;
+use crate::backend::cuda::module::Modules;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::types::Address;
@@ -140,7 +141,7 @@ impl Readback {
         let more = if second.is_null() { usize::from(!first.is_null()) } else { 2 };
         assert!(count + more <= WORDS);
         let owner = Arc::clone(&self.owner);
-        let kernel = owner.pool()?.read_back(|| owner.modules().kernel("analysis/check", "read_back"))?;
+        let kernel = load_read_back(owner.pool()?, owner.modules())?;
         let arrival = self.arrival();
         let page = self.page();
         // SAFETY: the page has WORDS words on the device and one more on the host, and the callers' numbers are
@@ -200,22 +201,33 @@ impl Readback {
     }
 }
 
-/// Makes the first page of a device and loads the kernel that brings pages to the host, so that the first analysis
-/// does not wait for them (1 to 2 ms on an H200). Blocks. The device's context must be current.
-pub fn prepare(device: &Device) -> Result<()> {
-    let pool = device.pool()?;
+/// Makes the first page of a device's pool and loads the kernel that brings pages to the host, so that the first
+/// analysis does not wait for them (1 to 2 ms on an H200). Blocks. The device's context must be current.
+pub fn prepare(pool: &Pool, modules: &Modules) -> Result<()> {
     let mut pages = pool.pages.lock();
     if pool.read_back.get().is_some() {
         return Ok(());
     }
-    pool.read_back(|| device.modules().kernel("analysis/check", "read_back"))?;
+    load_read_back(pool, modules)?;
     let mut page = Page::new(pool)?;
     page.is_used = zero(page.device, BYTES, pool.stream).and_then(|()| synchronize(pool.stream)).is_err();
     pages.push(page);
     Ok(())
 }
 
+/// Returns the kernel that brings pages to the host.
+fn load_read_back(pool: &Pool, modules: &Modules) -> Result<Kernel> {
+    pool.read_back(|| modules.kernel("analysis/check", "read_back"))
+}
+
 impl Page {
+    /// Returns the words on the device, if they are known to be zero. Blocks.
+    #[cfg(test)]
+    pub(super) fn words(&self, stream: Address) -> Result<Vec<u64>> {
+        assert!(!self.is_used);
+        super::download(self.device, WORDS, stream)
+    }
+
     /// Takes a free page, or makes another.
     fn of(pool: &Pool) -> Result<Self> {
         let free = pool.pages.lock().pop();

@@ -116,8 +116,7 @@ impl Drop for SharedResults {
         self.rows.take();
         self.row_counts.take();
         if let Some(mut properties) = self.properties.take() {
-            properties.begun.take();
-            properties.mark_filled_if_idle();
+            properties.release();
         }
         self.clusters.take();
     }

@@ -67,8 +67,7 @@ impl Drop for InspectedMatrix {
         // Arrays that the stream still works on are released in its order, in their context. The stream has no work
         // left if a builder has waited for its own.
         let _entered = self.device.enter();
-        self.properties.begun.take();
-        self.properties.mark_filled_if_idle();
+        self.properties.release();
         self.properties.same = None;
     }
 }
@@ -184,8 +183,10 @@ impl StorageProperties {
         self.same.mark_filled();
     }
 
-    /// Does the same if the stream has no work left. Never blocks.
-    pub(crate) fn mark_filled_if_idle(&mut self) {
+    /// Drops slices that were begun, which waits for their kernels, and marks the marks as filled if the stream has no
+    /// work left. For the end of an analysis, with the device's context current.
+    pub(crate) fn release(&mut self) {
+        self.begun.take();
         self.same.iter_mut().for_each(DeviceBuffer::mark_filled_if_idle);
     }
 }
