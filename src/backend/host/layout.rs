@@ -63,7 +63,8 @@ impl OpA {
         }
     }
 
-    /// Builds the operand with the rows of op(A) from `source`.
+    /// Builds the operand with the rows of op(A) from `source`. It is never inlined: each layout of each type calls it.
+    #[inline(never)]
     pub fn operand<V: Element>(&self, cx: &Context, source: Source) -> Result<Operand<V>> {
         Operand::build(cx, &self.a, self.op, source, "A", self.keep)
     }

@@ -114,8 +114,9 @@ impl<C: Combo> Opened<'_, C> {
 }
 
 /// Opens alpha, beta, x, y and a workspace of `pieces` sums. Returns `None` if the result is just beta · y,
-/// after storing that. `old` has the old values of y and may be y itself.
-#[inline(always)]
+/// after storing that. `old` has the old values of y and may be y itself. It is never inlined: the executor of each layout
+/// calls it.
+#[inline(never)]
 fn open<'a, C: Combo>(
     cx: &Context,
     parallel: bool,

@@ -58,6 +58,68 @@ impl Width {
     }
 }
 
+/// Code for vectors, which is compiled once for each kind of registers: see [`run_compiled`].
+pub(super) trait VectorCode<S> {
+    /// Runs it on a state that nobody changes meanwhile. Implementations are always inlined, so that they are compiled for
+    /// the registers of the caller.
+    ///
+    /// # Safety
+    /// The processor has the registers. Implementations may ask for more.
+    unsafe fn run(self, state: &S);
+}
+
+/// Runs code by the vectors `V` that is compiled for their registers. On x86-64 arrays, too, are compiled for those of AVX2.
+/// The state is an argument of its own, by reference: of such an argument, unlike of a reference in `code`, the compiler
+/// knows that stores of results do not change it, and need not load it again in a loop.
+///
+/// # Safety
+/// The requirements of [`VectorCode::run`], and on x86-64 the processor has AVX2.
+#[inline(always)]
+pub(super) unsafe fn run_compiled<T: Accumulator, V: Vector<T>, S>(state: &S, code: impl VectorCode<S>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match V::WIDTH {
+            #[cfg(avx512)]
+            Width::Zmm => with_avx512(state, code),
+            #[cfg(target_arch = "x86_64")]
+            _ => with_avx2(state, code),
+            #[cfg(not(target_arch = "x86_64"))]
+            Width::Arrays => code.run(state),
+        }
+    }
+}
+
+/// Runs code without vectors of its own, of which the compiler makes some: for AVX2, if the processor has it.
+#[inline(always)]
+pub(super) fn run_vectorised<S>(state: &S, code: impl VectorCode<S>) {
+    // SAFETY: the processor has AVX2, or the code is compiled for any processor.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if lanes::has_avx2() {
+            return with_avx2(state, code);
+        }
+        code.run(state);
+    }
+}
+
+/// # Safety
+/// The requirements of [`VectorCode::run`], for AVX-512.
+#[cfg(avx512)]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")]
+unsafe fn with_avx512<S>(state: &S, code: impl VectorCode<S>) {
+    // SAFETY: the caller's promise.
+    unsafe { code.run(state) };
+}
+
+/// # Safety
+/// The requirements of [`VectorCode::run`], for AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn with_avx2<S>(state: &S, code: impl VectorCode<S>) {
+    // SAFETY: the caller's promise.
+    unsafe { code.run(state) };
+}
+
 /// Bytes of a core's second-level cache; 0 if the processor does not say.
 pub(super) fn second_level_cache() -> usize {
     #[cfg(target_arch = "x86_64")]
