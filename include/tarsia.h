@@ -2198,9 +2198,10 @@ tarsiaStatus_t tarsiaPlan_setValuesInPlace(tarsiaPlan_t plan,
  * Sets how often the plan will be executed (SpGEMM: its numeric phase). The choice then minimises the
  * predicted time of analysis and of executes products together, so that a plan for few products converts
  * nothing and reads A in place, as with effort QUICK; effort TUNED builds and times only candidates that may
- * gain more than that takes. A plan may be executed more often, or less. 0 (after create): not known; the
- * choice minimises the time of one product and ignores that of analysis, as if the plan were executed very
- * often.
+ * gain more than that takes. A plan may be executed more often, or less; one that was told a few executions
+ * and has many can take twice as long for each as one that was told nothing. 0 (after create): not known;
+ * the choice minimises the time of one product and ignores that of analysis, as if the plan were executed
+ * very often.
  *
  * Statuses: INVALID_VALUE (plan, executes < 0), INVALID_STATE (analyzed already).
  */
@@ -2612,15 +2613,16 @@ tarsiaStatus_t tarsiaSpMM_into(tarsiaHandle_t handle,
  * workspace: at most 16 MiB for partial sums of long rows, lists of these parts (at most 6 bytes per entry
  * of A), and copies of B and C by rows of at most 64 MiB, or of 32 columns where these are larger. B is
  * copied where op(B) is contiguous by columns or conjugated and has more than 8 columns, and where its rows
- * are long, not aligned to 128 bytes, and read often; C where it is in column order and has more than 2^19
- * elements. In a large product of real values with B and C both by columns, neither is copied if a kernel of the
- * call finds rows to be short and neighbouring rows to have neighbouring columns; the workspace has room for the
- * copies all the same. Where both are by columns and C has 8 to 32 of them, neither is copied if A has real values and
- * at most 2^20 (8 columns), 2^18 (up to 16) or 196,608 entries (up to 32), and the workspace has no room for copies. The
- * handle's own workspace grows to that size, and the call that makes it grow blocks. If a
- * workspace that tarsiaSetWorkspace has set is too small, the call allocates memory of its own and blocks.
- * In a capture neither is possible: call it once before with matrices of the same sizes, or the call in the
- * capture returns INVALID_STATE.
+ * are long, not aligned to 128 bytes, and read often; C where it is in column order and has more than 8
+ * columns, if it has more than 2^19 elements, and in some products of fewer whose C has the type of the sums.
+ * In a large product of real values with B and C both by columns, neither is copied if a kernel of the call
+ * finds rows to be short and neighbouring rows to have neighbouring columns; the workspace has room for the
+ * copies all the same. Where both are by columns and C has 2 to 32 of them, neither is copied if A has real
+ * values and at most 2^20 (up to 8 columns), 2^18 (up to 16) or 196,608 entries (up to 32), and the workspace
+ * has no room for copies. The handle's own workspace grows to that size, and the call that makes it grow
+ * blocks. If a workspace that tarsiaSetWorkspace has set is too small, the call allocates memory of its own
+ * and blocks. In a capture neither is possible: call it once before with matrices of the same sizes, or the
+ * call in the capture returns INVALID_STATE.
  * For any other input, for a matrix with more than 2^31 - 1 rows and more than 2^31 - 1 entries, and on the
  * CPU backends, it builds a temporary plan, which validates, and blocks.
  *

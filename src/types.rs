@@ -308,7 +308,8 @@ fn widen_half(half: f16) -> f32 {
 }
 
 /// Converts like `f16::from_f32`, which calls a function per value, but in a form that inlines and vectorises
-/// (F. Giesen, float_to_half_fast3_rtne): it rounds to nearest, ties to even.
+/// (F. Giesen, float_to_half_fast3_rtne): it rounds to nearest, ties to even. A subnormal f32 is added to 1/2, far below
+/// whose last place it is, so that a caller's flush-to-zero mode changes nothing.
 #[inline(always)]
 fn round_half(single: f32) -> f16 {
     const SHIFT: u32 = f32::MANTISSA_DIGITS - 11;
@@ -320,7 +321,7 @@ fn round_half(single: f32) -> f16 {
     let magnitude = bits & 0x7fff_ffff;
     // The unit in the last place of subnormal f16, 2^-24, is that of f32 from 1/2 on, so that the sum is rounded to it.
     let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5_f32.to_bits());
-    // Half a unit less one, and one more where the last kept bit is odd. A carry may go on into the exponent.
+    // Half a unit less one, and one more where the last kept bit is set. A carry may go on into the exponent.
     let half_unit = (1 << (SHIFT - 1)) - 1 + (magnitude >> SHIFT & 1);
     let normal = (magnitude.wrapping_add(half_unit).wrapping_sub(REBIAS) >> SHIFT).min(INFINITY);
     // A NaN stays one, with the first bits of its payload.
@@ -330,11 +331,11 @@ fn round_half(single: f32) -> f16 {
     f16::from_bits((rounded | bits >> 16 & 0x8000) as u16)
 }
 
-/// Converts like `bf16::from_f32`, but without branches, so that it vectorises: to nearest, ties to even.
+/// Converts like `bf16::from_f32`, but by selects in place of branches, so that it vectorises: to nearest, ties to even.
 #[inline(always)]
 fn round_bfloat(single: f32) -> bf16 {
     let bits = single.to_bits();
-    // Half a unit less one, and one more where the last kept bit is odd. A carry may go on into the exponent.
+    // Half a unit less one, and one more where the last kept bit is set. A carry may go on into the exponent.
     let finite = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
     // A NaN stays one, with the first bits of its payload.
     let nan = bits >> 16 | 0x40;

@@ -166,9 +166,10 @@ pub extern "C" fn tarsiaPlan_setValuesInPlace(plan: tarsiaPlan_t, valuesInPlace:
 /// Sets how often the plan will be executed (SpGEMM: its numeric phase). The choice then minimises the
 /// predicted time of analysis and of executes products together, so that a plan for few products converts
 /// nothing and reads A in place, as with effort QUICK; effort TUNED builds and times only candidates that may
-/// gain more than that takes. A plan may be executed more often, or less. 0 (after create): not known; the
-/// choice minimises the time of one product and ignores that of analysis, as if the plan were executed very
-/// often.
+/// gain more than that takes. A plan may be executed more often, or less; one that was told a few executions
+/// and has many can take twice as long for each as one that was told nothing. 0 (after create): not known;
+/// the choice minimises the time of one product and ignores that of analysis, as if the plan were executed
+/// very often.
 ///
 /// Statuses: INVALID_VALUE (plan, executes < 0), INVALID_STATE (analyzed already).
 #[no_mangle]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::columns::OwnColumns;
+use super::lanes;
 use super::operand::{HostRows, Operand};
 use super::schedule::{Grain, Schedule};
 use crate::backend::LayoutInfo;
@@ -63,7 +64,8 @@ impl OpA {
         }
     }
 
-    /// Builds the operand with the rows of op(A) from `source`. It is never inlined: each layout of each type calls it.
+    /// Builds the operand with the rows of op(A) from `source`. It is never inlined, since each layout of each
+    /// type would have its code.
     #[inline(never)]
     pub fn operand<V: Element>(&self, cx: &Context, source: Source) -> Result<Operand<V>> {
         Operand::build(cx, &self.a, self.op, source, "A", self.keep)
@@ -128,9 +130,11 @@ impl<V: Element> Csr<V> {
         Ok(Csr { operand, order, policy, schedule, own_columns: None })
     }
 
-    /// Makes the plan's own copy of the columns, if these are in the user's array and there is memory for it.
+    /// Makes the plan's own copy of the columns, if these are in the user's array, there is memory for it, and products
+    /// read it: on x86-64 without AVX2 they do not.
     pub fn keep_columns(self, cx: &Context) -> Result<Self> {
         let copy = match &self.operand {
+            Operand::InPlace(_) if cfg!(target_arch = "x86_64") && !lanes::has_avx2() => Ok(None),
             Operand::InPlace(_) => OwnColumns::copy(&cx.allocator, &self.operand.rows("A")?.0),
             Operand::Canonical(_) => Ok(None),
         };

@@ -81,7 +81,7 @@ impl<'a> Ints<'a> {
     }
 
     /// Returns all elements in type T, which must be able to hold them. `copy` receives them if they have
-    /// another type. It is never inlined: each layout of each type calls it.
+    /// another type. It is never inlined, since each layout of each type would have its code.
     #[inline(never)]
     pub fn to_slice<T: Index>(self, cx: &Context, copy: &'a mut Option<Buffer<T>>) -> Result<&'a [T]> {
         match (T::TYPE, self) {

@@ -247,7 +247,7 @@ struct Opened<'a, C: Combo> {
 
 /// Opens alpha, beta, B, C and a workspace of so many sums, and a panel of so many numbers. Returns `None` if C is empty or
 /// alpha is 0; in the latter case it has computed C = beta · C. `old` is a matrix with C's old values, or C itself. It is
-/// never inlined: the executor of each layout calls it.
+/// never inlined, since the executor of each layout would have its code.
 #[inline(never)]
 fn open<'a, C: Combo>(
     cx: &Context,

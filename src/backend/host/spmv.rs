@@ -114,8 +114,8 @@ impl<C: Combo> Opened<'_, C> {
 }
 
 /// Opens alpha, beta, x, y and a workspace of `pieces` sums. Returns `None` if the result is just beta · y,
-/// after storing that. `old` has the old values of y and may be y itself. It is never inlined: the executor of each layout
-/// calls it.
+/// after storing that. `old` has the old values of y and may be y itself. It is never inlined, since the executor of
+/// each layout would have its code.
 #[inline(never)]
 fn open<'a, C: Combo>(
     cx: &Context,

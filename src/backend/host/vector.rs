@@ -58,19 +58,19 @@ impl Width {
     }
 }
 
-/// Code for vectors, which is compiled once for each kind of registers: see [`run_compiled`].
+/// Code for vectors, which is compiled for the registers that they are in: see [`run_compiled`].
 pub(super) trait VectorCode<S> {
     /// Runs it on a state that nobody changes meanwhile. Implementations are always inlined, so that they are compiled for
     /// the registers of the caller.
     ///
     /// # Safety
-    /// The processor has the registers. Implementations may ask for more.
+    /// The processor has the registers of the code's vectors. Implementations may ask for more.
     unsafe fn run(self, state: &S);
 }
 
 /// Runs code by the vectors `V` that is compiled for their registers. On x86-64 arrays, too, are compiled for those of AVX2.
-/// The state is an argument of its own, by reference: of such an argument, unlike of a reference in `code`, the compiler
-/// knows that stores of results do not change it, and need not load it again in a loop.
+/// The state is an argument of its own, by reference: of what such an argument refers to, unlike of what a reference in
+/// `code` does, the compiler knows that stores of results do not change it, and need not load it again in a loop.
 ///
 /// # Safety
 /// The requirements of [`VectorCode::run`], and on x86-64 the processor has AVX2.
@@ -84,15 +84,18 @@ pub(super) unsafe fn run_compiled<T: Accumulator, V: Vector<T>, S>(state: &S, co
             #[cfg(target_arch = "x86_64")]
             _ => with_avx2(state, code),
             #[cfg(not(target_arch = "x86_64"))]
-            Width::Arrays => code.run(state),
+            Width::Arrays => for_any_processor(state, code),
         }
     }
 }
 
-/// Runs code without vectors of its own, of which the compiler makes some: for AVX2, if the processor has it.
+/// Runs code of which the compiler makes vector code: for AVX2, if the processor has it.
+///
+/// # Safety
+/// The requirements of [`VectorCode::run`] for any processor: the code has no vectors of its own.
 #[inline(always)]
-pub(super) fn run_vectorised<S>(state: &S, code: impl VectorCode<S>) {
-    // SAFETY: the processor has AVX2, or the code is compiled for any processor.
+pub(super) unsafe fn run_vectorised<S>(state: &S, code: impl VectorCode<S>) {
+    // SAFETY: the caller's promise, and where the code is compiled for AVX2 the processor has it.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         if lanes::has_avx2() {
@@ -100,6 +103,17 @@ pub(super) fn run_vectorised<S>(state: &S, code: impl VectorCode<S>) {
         }
         code.run(state);
     }
+}
+
+/// A function of its own for each code, as those below are.
+///
+/// # Safety
+/// The requirements of [`VectorCode::run`], for any processor.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(never)]
+unsafe fn for_any_processor<S>(state: &S, code: impl VectorCode<S>) {
+    // SAFETY: the caller's promise.
+    unsafe { code.run(state) };
 }
 
 /// # Safety

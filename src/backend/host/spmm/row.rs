@@ -14,7 +14,8 @@
 //! Each element of C is one sum in the order of the row's entries, or in blocks of a single vector the sum of
 //! four, of every fourth entry, and of two in blocks of two registers. With AVX-512, rows of B and C that are contiguous,
 //! and a B of real numbers of the sums' type (`lines`) it is two sums, of every other entry, in rows of C of up to two
-//! registers, and one sum in longer ones. A long row is the sum, in order, of the partial sums of its chunks.
+//! registers, and one sum in longer ones. On x86-64 without AVX2 it is always the sum of four. A long row is the sum, in
+//! order, of the partial sums of its chunks.
 
 #[cfg(avx512)]
 use std::any::TypeId;
@@ -331,9 +332,8 @@ impl<A: Storage<T>, X: Storage<T>, T: Accumulator> RowProduct<'_, A, X, T> {
         }
     }
 
-    /// Computes an item on an x86-64 processor without AVX2, by blocks of one kind: servers have had AVX2 since 2013, and a
-    /// loop for each number of vectors would make the library larger for the sake of older ones. Columns of the plan's own
-    /// are not read here.
+    /// Computes an item on an x86-64 processor without AVX2, by blocks of eight columns and of one: such processors are too
+    /// old, or too small, for a loop for each number of vectors to be worth its bytes. Columns of the plan's own are not read.
     ///
     /// # Safety
     /// The requirements of [`Self::block`].

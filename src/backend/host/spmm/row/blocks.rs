@@ -109,7 +109,7 @@ impl<A: Storage<T>, X: Storage<T>, T: Accumulator> RowProduct<'_, A, X, T> {
 
     /// Computes these columns of an item: all blocks of a row before the next row. With masks only the lanes of the block's
     /// columns are read and written. Where C is not written by vectors, the sums of some rows are collected and stored by a
-    /// function for C's type; if columns of C are contiguous, it writes whole lines of them.
+    /// function for C's type; if columns of C are contiguous, it writes up to a cache line of each at one time.
     ///
     /// # Safety
     /// The processor has the vectors, and C has these columns, which are contiguous in B if there are several.

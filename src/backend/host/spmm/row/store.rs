@@ -32,8 +32,8 @@ pub(super) struct Output<'a, T> {
 
 /// A C of any type to which sums are stored.
 pub(super) trait StoreSums<T> {
-    /// Computes C = alpha · sums + beta · C for these stored rows and these columns of C. Sums of a row are contiguous, and
-    /// rows of sums lie `pitch` elements apart. No other thread has these rows and columns.
+    /// Computes C = alpha · sums + beta · C for these stored rows and these columns of C, which the caller alone has
+    /// (layouts give each element to one thread). Sums of a row are contiguous, and rows of sums lie `pitch` elements apart.
     fn store(&self, rows: Range<usize>, columns: Range<usize>, sums: &[T], pitch: usize);
 }
 
@@ -96,7 +96,8 @@ struct Stores<'a, T> {
 
 impl<C: Combo> StoreSums<C::Acc> for AnyC<'_, C> {
     fn store(&self, rows: Range<usize>, columns: Range<usize>, sums: &[C::Acc], pitch: usize) {
-        run_vectorised(self, Stores { rows, columns, sums, pitch });
+        // SAFETY: the code has no vectors of its own.
+        unsafe { run_vectorised(self, Stores { rows, columns, sums, pitch }) };
     }
 }
 
@@ -110,13 +111,15 @@ impl<C: Combo> VectorCode<AnyC<'_, C>> for Stores<'_, C::Acc> {
             // Rows one behind the other.
             opened.store_run(rows.start * pitch + columns.start, &sums[..rows.len() * pitch]);
         } else if is_direct && row_stride == 1 && rows.len() > 1 {
-            // Column by column: a cache line at one time.
+            // Column by column: a cache line at one time. The scalars are copied, so that the compiler knows that stores
+            // of C do not change them.
+            let scalars = opened.scalars;
             for (lane, column) in columns.enumerate() {
                 let at = rows.start + column * col_stride;
                 // SAFETY: the caller has these elements, and C is borrowed until all items are done.
                 let c = unsafe { opened.c.part(at..at + rows.len()) };
                 for (row, c) in c.iter_mut().enumerate() {
-                    opened.scalars.store(sums[row * pitch + lane], c);
+                    scalars.store(sums[row * pitch + lane], c);
                 }
             }
         } else {
@@ -154,8 +157,9 @@ impl<C: Combo> Opened<'_, C> {
     fn store_run(&self, at: usize, sums: &[C::Acc]) {
         // SAFETY: an order has each row once, the caller has these elements, and C is borrowed until all items are done.
         let c = unsafe { self.c.part(at..at + sums.len()) };
+        let scalars = self.scalars;
         for (c, sum) in c.iter_mut().zip(sums) {
-            self.scalars.store(*sum, c);
+            scalars.store(*sum, c);
         }
     }
 }
